@@ -1,0 +1,16 @@
+//! Berth: Filecoin commit-phase-1 outputs to Groth16 proofs, in planned memory.
+//!
+//! The modules stand in the order that data moves; a module uses only those above it.
+//!
+//! ```text
+//! request -> input -> circuit -> [slot: Free, Filling, Ready, Proving, Free] -> proof -> verify
+//!            parse    compiled    synthesis threads      lane                   a, b, c  pairing
+//!            check    once        (pinned)               (CPU arena)
+//! ```
+
+pub mod circuit;
+pub mod error;
+#[rustfmt::skip]
+mod sys;
+pub mod input;
+pub mod team;
