@@ -5,6 +5,15 @@
 
 use std::fmt;
 
+/// A line to standard error for the person who waits; one that cannot be written is not missed.
+#[macro_export]
+macro_rules! tell {
+    ($($part:tt)*) => {{
+        use std::io::Write;
+        let _ = writeln!(std::io::stderr(), $($part)*);
+    }};
+}
+
 /// What went wrong, sorted by who can mend it.
 #[derive(Debug)]
 pub enum Error {

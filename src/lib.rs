@@ -8,9 +8,8 @@
 //!            check    once        (pinned)               (CPU arena)
 //! ```
 
-pub mod circuit;
 pub mod error;
+pub mod files;
 #[rustfmt::skip]
 mod sys;
-pub mod input;
 pub mod team;

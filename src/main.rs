@@ -1,1 +1,3 @@
+//! `berth`: argv to command; the only place that exits.
+
 fn main() {}

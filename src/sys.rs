@@ -5,6 +5,274 @@
 #![allow(missing_docs, non_camel_case_types, unused_imports, clippy::all)]
 use blst::*;
 
+pub const BERTH_FIXED_BASE_BATCH: u32 = 512;
+pub const BERTH_NEGATED: u32 = 2147483648;
+pub const BERTH_G1_PAIR_WORK: u32 = 64;
+pub const BERTH_G2_PAIR_WORK: u32 = 96;
+pub const BERTH_NTT_LANES: u32 = 8;
+pub const BERTH_NTT_LOG_ROWS_MAX: u32 = 11;
+pub const BERTH_NTT_ROW_BYTES: u32 = 320;
+pub const BERTH_POINT_ENCODING: u32 = 1;
+pub const BERTH_POINT_INFINITY: u32 = 2;
+pub const BERTH_POINT_NOT_ON_CURVE: u32 = 3;
+pub const BERTH_POINT_NOT_IN_SUBGROUP: u32 = 4;
+unsafe extern "C" {
+    pub fn berth_g1_fixed_base(
+        out: *mut blst_p1_affine,
+        table: *const blst_p1_affine,
+        bits: ::core::ffi::c_uint,
+        scalars: *const u8,
+        n: usize,
+    ) -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn berth_g2_fixed_base(
+        out: *mut blst_p2_affine,
+        table: *const blst_p2_affine,
+        bits: ::core::ffi::c_uint,
+        scalars: *const u8,
+        n: usize,
+    ) -> ::core::ffi::c_int;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct berth_pair {
+    pub a: u32,
+    pub b: u32,
+    pub out: u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of berth_pair"][::core::mem::size_of::<berth_pair>() - 12usize];
+    ["Alignment of berth_pair"][::core::mem::align_of::<berth_pair>() - 4usize];
+    ["Offset of field: berth_pair::a"][::core::mem::offset_of!(berth_pair, a) - 0usize];
+    ["Offset of field: berth_pair::b"][::core::mem::offset_of!(berth_pair, b) - 4usize];
+    ["Offset of field: berth_pair::out"][::core::mem::offset_of!(berth_pair, out) - 8usize];
+};
+unsafe extern "C" {
+    pub fn berth_g1_add_pairs(
+        out: *mut blst_p1_affine,
+        from: *const blst_p1_affine,
+        pairs: *const berth_pair,
+        count: usize,
+        work: *mut u64,
+    );
+}
+unsafe extern "C" {
+    pub fn berth_g2_add_pairs(
+        out: *mut blst_p2_affine,
+        from: *const blst_p2_affine,
+        pairs: *const berth_pair,
+        count: usize,
+        work: *mut u64,
+    );
+}
+unsafe extern "C" {
+    pub fn berth_g1_add_pairs_ifma(
+        out: *mut blst_p1_affine,
+        from: *const blst_p1_affine,
+        pairs: *const berth_pair,
+        count: usize,
+        work: *mut u64,
+    );
+}
+unsafe extern "C" {
+    pub fn berth_has_ifma() -> bool;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct berth_ntt_group {
+    pub in_: *const blst_fr,
+    pub times: *const blst_fr,
+    pub out: *mut blst_fr,
+    pub minus: *const blst_fr,
+    pub scale: *const blst_fr,
+    pub inverse: *const blst_fr,
+    pub forward: *const blst_fr,
+    pub lo: *const blst_fr,
+    pub hi: *const blst_fr,
+    pub row_stride: usize,
+    pub lane_stride: usize,
+    pub log_rows: u32,
+    pub lanes: u32,
+    pub scratch: *mut ::core::ffi::c_void,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of berth_ntt_group"][::core::mem::size_of::<berth_ntt_group>() - 104usize];
+    ["Alignment of berth_ntt_group"][::core::mem::align_of::<berth_ntt_group>() - 8usize];
+    ["Offset of field: berth_ntt_group::in_"]
+        [::core::mem::offset_of!(berth_ntt_group, in_) - 0usize];
+    ["Offset of field: berth_ntt_group::times"]
+        [::core::mem::offset_of!(berth_ntt_group, times) - 8usize];
+    ["Offset of field: berth_ntt_group::out"]
+        [::core::mem::offset_of!(berth_ntt_group, out) - 16usize];
+    ["Offset of field: berth_ntt_group::minus"]
+        [::core::mem::offset_of!(berth_ntt_group, minus) - 24usize];
+    ["Offset of field: berth_ntt_group::scale"]
+        [::core::mem::offset_of!(berth_ntt_group, scale) - 32usize];
+    ["Offset of field: berth_ntt_group::inverse"]
+        [::core::mem::offset_of!(berth_ntt_group, inverse) - 40usize];
+    ["Offset of field: berth_ntt_group::forward"]
+        [::core::mem::offset_of!(berth_ntt_group, forward) - 48usize];
+    ["Offset of field: berth_ntt_group::lo"]
+        [::core::mem::offset_of!(berth_ntt_group, lo) - 56usize];
+    ["Offset of field: berth_ntt_group::hi"]
+        [::core::mem::offset_of!(berth_ntt_group, hi) - 64usize];
+    ["Offset of field: berth_ntt_group::row_stride"]
+        [::core::mem::offset_of!(berth_ntt_group, row_stride) - 72usize];
+    ["Offset of field: berth_ntt_group::lane_stride"]
+        [::core::mem::offset_of!(berth_ntt_group, lane_stride) - 80usize];
+    ["Offset of field: berth_ntt_group::log_rows"]
+        [::core::mem::offset_of!(berth_ntt_group, log_rows) - 88usize];
+    ["Offset of field: berth_ntt_group::lanes"]
+        [::core::mem::offset_of!(berth_ntt_group, lanes) - 92usize];
+    ["Offset of field: berth_ntt_group::scratch"]
+        [::core::mem::offset_of!(berth_ntt_group, scratch) - 96usize];
+};
+unsafe extern "C" {
+    pub fn berth_fr_has_ifma() -> bool;
+}
+unsafe extern "C" {
+    pub fn berth_ntt_group(group: *const berth_ntt_group, ifma: bool);
+}
 unsafe extern "C" {
     pub fn berth_page_bytes() -> usize;
+}
+unsafe extern "C" {
+    pub fn berth_pages_map_huge(
+        bytes: usize,
+        page_log: ::core::ffi::c_uint,
+        address: *mut *mut ::core::ffi::c_void,
+    ) -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn berth_pages_map(
+        bytes: usize,
+        align: usize,
+        transparent: bool,
+        address: *mut *mut ::core::ffi::c_void,
+    ) -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn berth_pages_bind(
+        address: *mut ::core::ffi::c_void,
+        bytes: usize,
+        node: ::core::ffi::c_uint,
+    ) -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn berth_pages_populate(
+        address: *mut ::core::ffi::c_void,
+        bytes: usize,
+    ) -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn berth_pages_nodes(
+        pages: *const *mut ::core::ffi::c_void,
+        nodes: *mut ::core::ffi::c_int,
+        count: usize,
+    ) -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn berth_pages_lock(address: *mut ::core::ffi::c_void, bytes: usize) -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn berth_pages_dont_fork(
+        address: *mut ::core::ffi::c_void,
+        bytes: usize,
+    ) -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn berth_pages_unmap_huge(
+        address: *mut ::core::ffi::c_void,
+        bytes: usize,
+    ) -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn berth_pages_unmap(address: *mut ::core::ffi::c_void, bytes: usize)
+    -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
+    pub fn berth_g1_read(
+        out: *mut blst_p1_affine,
+        in_: *const u8,
+        n: usize,
+        subgroup: ::core::ffi::c_int,
+        why: *mut u32,
+    ) -> usize;
+}
+unsafe extern "C" {
+    pub fn berth_g2_read(
+        out: *mut blst_p2_affine,
+        in_: *const u8,
+        n: usize,
+        subgroup: ::core::ffi::c_int,
+        why: *mut u32,
+    ) -> usize;
+}
+unsafe extern "C" {
+    pub fn berth_g1_write(out: *mut u8, in_: *const blst_p1_affine, n: usize);
+}
+unsafe extern "C" {
+    pub fn berth_g2_write(out: *mut u8, in_: *const blst_p2_affine, n: usize);
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct berth_rows {
+    pub offsets: *const u32,
+    pub words: *const u32,
+    pub words_len: usize,
+    pub coefficients: *const blst_fr,
+    pub coefficients_len: usize,
+    pub one: usize,
+    pub column_bits: u32,
+    pub header_bits: u32,
+    pub block_wides: u32,
+    pub block_bits: u32,
+    pub columns: u32,
+    pub header_wide: *const blst_fr,
+    pub header_bit: *const u64,
+    pub block_wide: *const blst_fr,
+    pub block_bit: *const u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of berth_rows"][::core::mem::size_of::<berth_rows>() - 104usize];
+    ["Alignment of berth_rows"][::core::mem::align_of::<berth_rows>() - 8usize];
+    ["Offset of field: berth_rows::offsets"][::core::mem::offset_of!(berth_rows, offsets) - 0usize];
+    ["Offset of field: berth_rows::words"][::core::mem::offset_of!(berth_rows, words) - 8usize];
+    ["Offset of field: berth_rows::words_len"]
+        [::core::mem::offset_of!(berth_rows, words_len) - 16usize];
+    ["Offset of field: berth_rows::coefficients"]
+        [::core::mem::offset_of!(berth_rows, coefficients) - 24usize];
+    ["Offset of field: berth_rows::coefficients_len"]
+        [::core::mem::offset_of!(berth_rows, coefficients_len) - 32usize];
+    ["Offset of field: berth_rows::one"][::core::mem::offset_of!(berth_rows, one) - 40usize];
+    ["Offset of field: berth_rows::column_bits"]
+        [::core::mem::offset_of!(berth_rows, column_bits) - 48usize];
+    ["Offset of field: berth_rows::header_bits"]
+        [::core::mem::offset_of!(berth_rows, header_bits) - 52usize];
+    ["Offset of field: berth_rows::block_wides"]
+        [::core::mem::offset_of!(berth_rows, block_wides) - 56usize];
+    ["Offset of field: berth_rows::block_bits"]
+        [::core::mem::offset_of!(berth_rows, block_bits) - 60usize];
+    ["Offset of field: berth_rows::columns"]
+        [::core::mem::offset_of!(berth_rows, columns) - 64usize];
+    ["Offset of field: berth_rows::header_wide"]
+        [::core::mem::offset_of!(berth_rows, header_wide) - 72usize];
+    ["Offset of field: berth_rows::header_bit"]
+        [::core::mem::offset_of!(berth_rows, header_bit) - 80usize];
+    ["Offset of field: berth_rows::block_wide"]
+        [::core::mem::offset_of!(berth_rows, block_wide) - 88usize];
+    ["Offset of field: berth_rows::block_bit"]
+        [::core::mem::offset_of!(berth_rows, block_bit) - 96usize];
+};
+unsafe extern "C" {
+    pub fn berth_rows_evaluate(
+        rows: *const berth_rows,
+        first: usize,
+        count: usize,
+        out: *mut blst_fr,
+    ) -> bool;
 }

@@ -5,10 +5,22 @@
 //! work (parameter reading, dev setup, the CPU lane).
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
 use crate::error::{Error, Result};
+
+/// Pins the calling thread to a CPU. Where the kernel refuses, the thread runs wherever the
+/// scheduler puts it: slower, not wrong, so this is said, once for the whole program.
+pub fn pin(cpu: usize) {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if !numa::pin_current_thread(cpu) && !TOLD.swap(true, Ordering::Relaxed) {
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or("unnamed");
+        log::warn!("thread {name} cannot be pinned to CPU {cpu}; the scheduler places it");
+    }
+}
 
 type Job = *const (dyn Fn(usize) + Sync);
 
@@ -56,7 +68,7 @@ impl Team {
                 .name(format!("{name}-{number}"))
                 .spawn(move || {
                     if let Some(cpu) = cpu {
-                        numa::pin_current_thread(cpu);
+                        pin(cpu);
                     }
                     shared.work(number);
                 })
@@ -152,7 +164,7 @@ impl Drop for Team {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
 
     #[test]
     fn every_thread_works_once_a_round() {
