@@ -13,3 +13,4 @@ pub mod files;
 #[rustfmt::skip]
 mod sys;
 pub mod team;
+pub mod input;
