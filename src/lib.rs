@@ -14,3 +14,4 @@ pub mod files;
 mod sys;
 pub mod team;
 pub mod input;
+pub mod circuit;
