@@ -14,4 +14,8 @@ pub mod files;
 mod sys;
 pub mod team;
 pub mod input;
+pub mod config;
+pub mod host;
 pub mod circuit;
+pub mod plan;
+pub mod memory;

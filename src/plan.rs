@@ -1,0 +1,380 @@
+//! The plan: every arena, slot, thread and core, with its bytes and its node, decided before
+//! anything is mapped.
+//!
+//! ```text
+//! total = slots x slot_bytes + lane + SRS (each rounded up once to its pages) + compiled + fixed
+//! ```
+//!
+//! Pure: settings, host and needs in, plan or refusal out. With several nodes the arenas lie on
+//! one of them, the one with the most cores.
+
+use serde::{Serialize, Serializer};
+
+use crate::circuit::shape::{PART_ALIGN, Shape};
+use crate::config::{Backend, Config, HugePages, Mode, SrsPlace, Value, WitnessMaker};
+use crate::error::{Error, Result};
+use crate::host::{Host, MemoryBound, Node};
+use crate::input::class::CircuitId;
+
+mod ladder;
+mod print;
+mod threads;
+
+pub(crate) use ladder::short;
+pub use print::{Brief, size};
+pub use threads::Threads;
+use threads::{home, usable};
+
+/// Slots beyond the partition workers, per lane: one in the lane and one on its way to it.
+const SLOTS_BEYOND_WORKERS: usize = 2;
+
+/// What one enabled circuit needs, told by the modules that will use it.
+#[derive(Clone, Debug)]
+pub struct ClassNeed {
+    /// The circuit.
+    pub id: CircuitId,
+    /// Its sizes, and with them those of a slot.
+    pub shape: Shape,
+    /// Bytes of the SRS in the arena.
+    pub srs_bytes: usize,
+    /// Bytes of the workspace of one lane.
+    pub lane_bytes: usize,
+    /// Bytes of heap of the compiled circuit.
+    pub compiled_bytes: usize,
+}
+
+/// One enabled circuit in the plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ClassPlan {
+    #[serde(serialize_with = "as_text")]
+    pub id: CircuitId,
+    /// Slots of this class.
+    pub slots: usize,
+    /// Bytes of each.
+    pub slot_bytes: usize,
+    pub srs_bytes: usize,
+    pub lane_bytes: usize,
+    pub compiled_bytes: usize,
+}
+
+/// What an arena is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Purpose {
+    Slots,
+    Lane,
+    Srs,
+}
+
+/// The pages of an arena.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pages {
+    /// hugetlb pages of 1 GiB.
+    Huge1G,
+    /// hugetlb pages of 2 MiB.
+    Huge2M,
+    Transparent,
+    Plain,
+}
+
+impl Pages {
+    /// Are these pages taken out of a reserved pool?
+    pub fn hugetlb(self) -> bool {
+        matches!(self, Pages::Huge1G | Pages::Huge2M)
+    }
+}
+
+/// One mapping.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ArenaPlan {
+    pub node: usize,
+    pub purpose: Purpose,
+    /// Bytes that are used.
+    pub need_bytes: usize,
+    /// Bytes that are mapped: the need, rounded up once to whole pages.
+    pub bytes: usize,
+    pub pages: Pages,
+    pub page_bytes: usize,
+    /// Bind to the node: try and warn (auto), insist (strict), or do not ask (off).
+    #[serde(skip)]
+    pub bind: Mode,
+    /// Lock in memory, likewise; off for hugetlb pages, which are never swapped.
+    #[serde(skip)]
+    pub lock: Mode,
+    /// CPUs of the node, for threads that touch the pages first.
+    #[serde(skip)]
+    pub cpus: Vec<usize>,
+}
+
+impl ArenaPlan {
+    /// An arena of plain pages wherever the kernel puts them: for tools and tests that need
+    /// memory as the data path has it, without a plan around it.
+    pub fn unplaced(purpose: Purpose, need_bytes: usize) -> Self {
+        let page_bytes = crate::host::base_page_bytes();
+        ArenaPlan {
+            node: 0,
+            purpose,
+            need_bytes,
+            bytes: need_bytes.max(1).next_multiple_of(page_bytes),
+            pages: Pages::Plain,
+            page_bytes,
+            bind: Mode::Off,
+            lock: Mode::Off,
+            cpus: Vec::new(),
+        }
+    }
+}
+
+/// The plan.
+#[derive(Clone, Debug, Serialize)]
+pub struct Plan {
+    pub total_bytes: usize,
+    /// Of the first class.
+    pub slot_bytes: usize,
+    /// Of the first class.
+    pub slots: usize,
+    #[serde(flatten)]
+    pub threads: Threads,
+    /// In the order slots, lane, SRS; none that is empty.
+    pub arenas: Vec<ArenaPlan>,
+    pub classes: Vec<ClassPlan>,
+    /// All compiled circuits.
+    pub compiled_bytes: usize,
+    /// Program, tables, threads: measured after set-up, `None` before.
+    pub fixed_bytes: Option<usize>,
+    pub settings: Vec<Value>,
+    pub warnings: Vec<String>,
+    #[serde(skip)]
+    limit_bytes: Option<u64>,
+    #[serde(skip)]
+    memory: MemoryBound,
+}
+
+impl Plan {
+    /// Decides everything. Whether the host has as much is [`Plan::admit`]'s question.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for settings that this build cannot honour, [`Error::Host`] where pages
+    /// of a size that was asked for are short.
+    pub fn new(config: &Config, host: &Host, classes: &[ClassNeed]) -> Result<Self> {
+        assert!(!classes.is_empty(), "a plan is for at least one circuit");
+        let mut warnings = config.notices.clone();
+        without_device(config, &mut warnings)?;
+        let threads = Threads::new(config, host)?;
+        let nodes = usable(config, host)?;
+        let home = home(&nodes)?;
+        if config.numa != Mode::Off && nodes.len() > 1 {
+            warnings.push(format!(
+                "the host has {} usable nodes; all arenas are planned on node {}",
+                nodes.len(),
+                home.id
+            ));
+        }
+        let slots = config.slots.unwrap_or(threads.partition_workers + SLOTS_BEYOND_WORKERS);
+        let classes: Vec<ClassPlan> = classes.iter().map(|need| class_plan(need, slots)).collect();
+        let needs = [
+            (Purpose::Slots, classes.iter().map(|class| class.slots * class.slot_bytes).sum()),
+            (Purpose::Lane, classes.iter().map(|class| class.lane_bytes).max().unwrap_or(0)),
+            // Each class's part starts on `PART_ALIGN`, as `Arena::cut` gives it.
+            (Purpose::Srs, classes.iter().map(|c| c.srs_bytes.next_multiple_of(PART_ALIGN)).sum()),
+        ];
+        let mut arenas = ladder::arenas(config.hugepages, host, home, &needs, &mut warnings)?;
+        place(config, home, &mut arenas, &mut warnings)?;
+        lock(config, host, &mut arenas, &mut warnings)?;
+        let compiled_bytes = classes.iter().map(|class| class.compiled_bytes).sum();
+        let mut plan = Plan {
+            total_bytes: 0,
+            slot_bytes: classes[0].slot_bytes,
+            slots,
+            threads,
+            arenas,
+            classes,
+            compiled_bytes,
+            fixed_bytes: None,
+            settings: config.values.clone(),
+            warnings,
+            limit_bytes: config.memory_limit_bytes,
+            memory: host.memory.clone(),
+        };
+        plan.total_bytes = plan.ordinary_bytes() + plan.pool_bytes();
+        plan.settle();
+        Ok(plan)
+    }
+
+    /// The plan with the measured bytes of all that no arena holds.
+    pub fn with_fixed(mut self, bytes: usize) -> Self {
+        self.fixed_bytes = Some(bytes);
+        self.total_bytes = self.ordinary_bytes() + self.pool_bytes();
+        self
+    }
+
+    /// The arena for a purpose; `None` if nothing is needed for it.
+    pub fn arena(&self, purpose: Purpose) -> Option<&ArenaPlan> {
+        self.arenas.iter().find(|arena| arena.purpose == purpose)
+    }
+
+    /// Compares the sum with what there is. A plan that does not fit can be printed; nothing of
+    /// it may be mapped.
+    ///
+    /// # Errors
+    /// [`Error::Host`] with what is needed, what is there and which bound decided.
+    pub fn admit(&self) -> Result<()> {
+        if let Some(limit) = self.limit_bytes
+            && self.total_bytes as u64 > limit
+        {
+            return Err(self.short(self.total_bytes, limit, "BERTH_MEMORY_LIMIT"));
+        }
+        let ordinary = self.ordinary_bytes();
+        if ordinary as u64 > self.memory.bytes {
+            return Err(self.short(ordinary, self.memory.bytes, &self.memory.by));
+        }
+        Ok(())
+    }
+
+    /// Bytes of arenas in hugetlb pages, which are out of a pool of their own.
+    fn pool_bytes(&self) -> usize {
+        self.arenas.iter().filter(|arena| arena.pages.hugetlb()).map(|arena| arena.bytes).sum()
+    }
+
+    /// Bytes of everything else.
+    fn ordinary_bytes(&self) -> usize {
+        let arenas = self.arenas.iter().filter(|arena| !arena.pages.hugetlb());
+        arenas.map(|arena| arena.bytes).sum::<usize>()
+            + self.compiled_bytes
+            + self.fixed_bytes.unwrap_or(0)
+    }
+
+    fn short(&self, need: usize, have: u64, by: &str) -> Error {
+        let over = need as u64 - have;
+        let a_slot: usize = self.classes.iter().map(|class| class.slot_bytes).sum();
+        let fewer = over.div_ceil(a_slot.max(1) as u64);
+        let advice = if fewer < self.slots as u64 {
+            format!("; BERTH_SLOTS={} may fit", self.slots as u64 - fewer)
+        } else {
+            String::new()
+        };
+        Error::Host(format!(
+            "the plan needs {} and there are {}, bounded by {by}{advice}",
+            size(need as u64),
+            size(have)
+        ))
+    }
+
+    /// Writes what was decided into the settings that had no value of their own.
+    fn settle(&mut self) {
+        let workers = self.threads.partition_workers.to_string();
+        let slots = self.slots.to_string();
+        let cpus = numa::format_list(&self.threads.lane_cpus);
+        for row in &mut self.settings {
+            if row.origin == crate::config::Origin::Default {
+                match row.name {
+                    "BERTH_PARTITION_WORKERS" => row.value.clone_from(&workers),
+                    "BERTH_SLOTS" => row.value.clone_from(&slots),
+                    "BERTH_CPUS" => row.value.clone_from(&cpus),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// Refuses what only a device could do, and says what has no effect without one.
+fn without_device(config: &Config, warnings: &mut Vec<String>) -> Result<()> {
+    let refuse = |what: &str, why: &str| Err(Error::Config(format!("{what}: {why}")));
+    if config.backend == Backend::Cuda {
+        return refuse("BERTH_BACKEND=cuda", "this build has no CUDA; use auto or cpu");
+    }
+    if config.srs == SrsPlace::Device {
+        return refuse("BERTH_SRS=device", "this build has no CUDA; use auto or host");
+    }
+    if config.witness == WitnessMaker::Native {
+        return refuse("BERTH_WITNESS=native", "this build has the generic one; use auto");
+    }
+    for name in ["BERTH_GPUS", "BERTH_LANES_PER_GPU", "BERTH_DEVICE_MEMORY_LIMIT"] {
+        if config.came_from(name) == name {
+            warnings.push(format!("{name} has no effect: this build has no CUDA"));
+        }
+    }
+    Ok(())
+}
+
+fn class_plan(need: &ClassNeed, slots: usize) -> ClassPlan {
+    ClassPlan {
+        id: need.id,
+        slots,
+        slot_bytes: need.shape.slot_bytes(),
+        srs_bytes: need.srs_bytes,
+        lane_bytes: need.lane_bytes,
+        compiled_bytes: need.compiled_bytes,
+    }
+}
+
+/// Binds the arenas to their node, if it has room.
+fn place(
+    config: &Config,
+    home: &Node,
+    arenas: &mut [ArenaPlan],
+    warnings: &mut Vec<String>,
+) -> Result<()> {
+    let need: usize =
+        arenas.iter().filter(|arena| !arena.pages.hugetlb()).map(|arena| arena.bytes).sum();
+    let mut bind = config.numa;
+    if bind != Mode::Off && need as u64 > home.memory_available_bytes {
+        let short = format!(
+            "node {} has {} free and its arenas need {}",
+            home.id,
+            size(home.memory_available_bytes),
+            size(need as u64)
+        );
+        if bind == Mode::Strict {
+            return Err(Error::Host(format!("{short} (BERTH_NUMA=strict)")));
+        }
+        warnings.push(format!("{short}; they are not bound to it"));
+        bind = Mode::Off;
+    }
+    for arena in arenas {
+        // Pages of a pool were counted on this node, so that is where they must come from.
+        arena.bind = if arena.pages.hugetlb() { config.numa } else { bind };
+    }
+    Ok(())
+}
+
+/// Locks what is not hugetlb, if the limit allows it.
+fn lock(
+    config: &Config,
+    host: &Host,
+    arenas: &mut [ArenaPlan],
+    warnings: &mut Vec<String>,
+) -> Result<()> {
+    let need: usize =
+        arenas.iter().filter(|arena| !arena.pages.hugetlb()).map(|arena| arena.bytes).sum();
+    let mut mode = config.lock;
+    if let Some(limit) = host.lock_bytes
+        && mode != Mode::Off
+        && need as u64 > limit
+    {
+        let short = format!(
+            "{} of arenas cannot be locked in memory: the limit is {} (raise LimitMEMLOCK in the \
+             unit, or ulimit -l)",
+            size(need as u64),
+            size(limit)
+        );
+        if mode == Mode::Strict {
+            return Err(Error::Host(format!("{short} (BERTH_LOCK=strict)")));
+        }
+        warnings.push(format!("{short}; they may be swapped out"));
+        mode = Mode::Off;
+    }
+    for arena in arenas.iter_mut().filter(|arena| !arena.pages.hugetlb()) {
+        arena.lock = mode;
+    }
+    Ok(())
+}
+
+fn as_text<S: Serializer>(id: &CircuitId, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(id)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! The plan as text: each term with its owner.
+
+use std::fmt;
+
+use super::{ArenaPlan, Pages, Plan, Purpose};
+use crate::config::Origin;
+
+/// Bytes as people read them, with the exact number: `5.3 MiB (5,529,600)`.
+pub fn size(bytes: u64) -> String {
+    if bytes < 1024 {
+        return format!("{bytes} bytes");
+    }
+    let digits = bytes.to_string();
+    let mut exact = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            exact.push(',');
+        }
+        exact.push(digit);
+    }
+    format!("{} ({exact})", round(bytes))
+}
+
+/// Bytes in the largest unit of which there is one: `2 MiB`, `5.3 MiB`.
+pub(super) fn round(bytes: u64) -> String {
+    let units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+    let power = (bytes.max(1).ilog2() / 10).min(4);
+    let unit = 1u64 << (10 * power);
+    if bytes.is_multiple_of(unit) {
+        format!("{} {}", bytes / unit, units[power as usize])
+    } else {
+        format!("{:.1} {}", bytes as f64 / unit as f64, units[power as usize])
+    }
+}
+
+impl fmt::Display for Purpose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Purpose::Slots => "slots",
+            Purpose::Lane => "lane",
+            Purpose::Srs => "srs",
+        })
+    }
+}
+
+impl fmt::Display for ArenaPlan {
+    /// `slots on node 0: 6.0 MiB (6,291,456) in 3 transparent pages of 2 MiB`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.pages {
+            Pages::Huge1G | Pages::Huge2M => "reserved",
+            Pages::Transparent => "transparent",
+            Pages::Plain => "plain",
+        };
+        let pages = self.bytes / self.page_bytes;
+        write!(
+            f,
+            "{} on node {}: {} in {pages} {kind} page{} of {}",
+            self.purpose,
+            self.node,
+            size(self.bytes as u64),
+            if pages == 1 { "" } else { "s" },
+            round(self.page_bytes as u64)
+        )
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.memory_and_threads(f)?;
+        writeln!(f, "settings")?;
+        for row in &self.settings {
+            match &row.origin {
+                Origin::Default => writeln!(f, "  {} = {} (default)", row.name, row.value)?,
+                Origin::Environment(variable) => {
+                    writeln!(f, "  {} = {} (from {variable})", row.name, row.value)?;
+                }
+            }
+        }
+        self.write_warnings(f)
+    }
+}
+
+/// The plan without its settings, as `prove` tells it.
+pub struct Brief<'a>(pub &'a Plan);
+
+impl fmt::Display for Brief<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.memory_and_threads(f)?;
+        self.0.write_warnings(f)
+    }
+}
+
+impl Plan {
+    fn memory_and_threads(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |bytes: usize| size(bytes as u64);
+        writeln!(f, "memory")?;
+        for arena in &self.arenas {
+            writeln!(f, "  {arena}")?;
+            for class in &self.classes {
+                let bytes = match arena.purpose {
+                    Purpose::Slots => {
+                        let (slots, each) = (class.slots, class.slot_bytes);
+                        let of = text(slots * each);
+                        writeln!(f, "    {}: {slots} slots x {} = {of}", class.id, text(each))?;
+                        continue;
+                    }
+                    Purpose::Lane => class.lane_bytes,
+                    Purpose::Srs => class.srs_bytes,
+                };
+                writeln!(f, "    {}: {}", class.id, text(bytes))?;
+            }
+        }
+        writeln!(f, "  compiled circuits: {}", text(self.compiled_bytes))?;
+        match self.fixed_bytes {
+            Some(bytes) => writeln!(f, "  fixed (program, tables, threads): {}", text(bytes))?,
+            None => writeln!(f, "  fixed (program, tables, threads): measured after set-up")?,
+        }
+        writeln!(f, "  total: {}", text(self.total_bytes))?;
+        if let Some(limit) = self.limit_bytes {
+            writeln!(f, "  allowed: {} by BERTH_MEMORY_LIMIT", size(limit))?;
+        }
+        writeln!(f, "  there are: {}, {}", size(self.memory.bytes), self.memory.by)?;
+        writeln!(f, "threads")?;
+        let threads = &self.threads;
+        let workers = threads.partition_workers;
+        let mut cpus = threads.synthesis_cpus.clone();
+        cpus.sort_unstable();
+        cpus.dedup();
+        writeln!(f, "  partition workers: {workers} on CPUs {}", numa::format_list(&cpus))?;
+        let lane = numa::format_list(&threads.lane_cpus);
+        writeln!(f, "  CPU lane: {} threads on CPUs {lane}", threads.lane_cpus.len())
+    }
+
+    fn write_warnings(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.warnings.is_empty() {
+            writeln!(f, "warnings")?;
+        }
+        self.warnings.iter().try_for_each(|warning| writeln!(f, "  {warning}"))
+    }
+}
