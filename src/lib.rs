@@ -19,3 +19,4 @@ pub mod host;
 pub mod circuit;
 pub mod plan;
 pub mod memory;
+pub mod witness;
