@@ -20,3 +20,4 @@ pub mod circuit;
 pub mod plan;
 pub mod memory;
 pub mod witness;
+pub mod srs;
