@@ -21,3 +21,4 @@ pub mod plan;
 pub mod memory;
 pub mod witness;
 pub mod srs;
+pub mod groth16;
