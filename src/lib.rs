@@ -22,3 +22,6 @@ pub mod memory;
 pub mod witness;
 pub mod srs;
 pub mod groth16;
+pub mod prover;
+pub mod command;
+pub mod fuzz;

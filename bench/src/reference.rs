@@ -1,0 +1,161 @@
+//! The published prover beside ours: the same file, the same parameters, in turn.
+//!
+//! Both start as processes of their own, read the same parameter files and verify their proof.
+//! Parameters that nobody has are made by `berth prove` before the first round.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use base64::Engine;
+use filecoin_proofs_api::seal::{SealCommitPhase1Output, seal_commit_phase2};
+use serde_json::{Value, json};
+
+use crate::child::{Cost, run as run_child};
+
+/// One proof of a C1 wrapper with filecoin-proofs, in this process; parameters are found by
+/// `FIL_PROOFS_PARAMETER_CACHE`.
+pub fn once(c1: &Path, miner: u64) -> Result<(), String> {
+    let wrapper = read_wrapper(c1)?;
+    let sector = wrapper["SectorNum"].as_u64().ok_or("the wrapper has no SectorNum")?;
+    let text = wrapper["Phase1Out"].as_str().ok_or("the wrapper has no Phase1Out")?;
+    let inner = base64::engine::general_purpose::STANDARD
+        .decode(text)
+        .map_err(|e| format!("Phase1Out: {e}"))?;
+    let phase1: SealCommitPhase1Output =
+        serde_json::from_slice(&inner).map_err(|e| format!("Phase1Out: {e}"))?;
+    let made = seal_commit_phase2(phase1, prover_id(miner), sector.into())
+        .map_err(|e| format!("filecoin-proofs: {e:#}"))?;
+    println!("{} bytes", made.proof.len());
+    Ok(())
+}
+
+fn read_wrapper(c1: &Path) -> Result<Value, String> {
+    let bytes = std::fs::read(c1).map_err(|e| format!("{}: {e}", c1.display()))?;
+    serde_json::from_slice(&bytes).map_err(|e| format!("{}: {e}", c1.display()))
+}
+
+/// The miner's number as unsigned LEB128, left aligned in 32 bytes.
+fn prover_id(mut miner: u64) -> [u8; 32] {
+    let mut id = [0; 32];
+    let mut at = 0;
+    while miner >= 0x80 {
+        id[at] = miner as u8 | 0x80;
+        miner >>= 7;
+        at += 1;
+    }
+    id[at] = miner as u8;
+    id
+}
+
+/// Runs both provers `runs` times in turn and prints medians and ratios.
+pub fn run(c1: &Path, miner: u64, runs: usize, json: bool) -> Result<(), String> {
+    let own = std::env::current_exe().map_err(|e| format!("where is this program: {e}"))?;
+    let berth = own.with_file_name("berth");
+    let mut ours = Vec::new();
+    let mut theirs = Vec::new();
+    // A round before the first makes parameters if there are none, and warms the page cache.
+    prove(&berth, c1, miner)?;
+    let parameters = parameter_folder(&berth, c1)?;
+    for round in 1..=runs {
+        let cost = prove(&berth, c1, miner)?;
+        eprintln!("[{round}/{runs}] berth            {}", shown(&cost));
+        ours.push(cost);
+        let mut reference = Command::new(&own);
+        reference.arg("reference-once").arg("--c1").arg(c1).arg("--miner").arg(miner.to_string());
+        reference.env("FIL_PROOFS_PARAMETER_CACHE", &parameters);
+        let (_, cost) = run_child(&mut reference)?;
+        eprintln!("[{round}/{runs}] filecoin-proofs  {}", shown(&cost));
+        theirs.push(cost);
+    }
+    report(&ours, &theirs, json);
+    Ok(())
+}
+
+fn prove(berth: &Path, c1: &Path, miner: u64) -> Result<Cost, String> {
+    let mut command = Command::new(berth);
+    command.arg("prove").arg(c1).arg("--miner").arg(miner.to_string()).arg("--json");
+    let (output, cost) = run_child(&mut command)?;
+    let record: Value = serde_json::from_str(&output).map_err(|e| format!("berth: {e}"))?;
+    if record["verified"] != true {
+        return Err(format!("berth did not verify its proof: {output}"));
+    }
+    Ok(cost)
+}
+
+/// The folder of the parameters that berth uses for this input.
+fn parameter_folder(berth: &Path, c1: &Path) -> Result<PathBuf, String> {
+    let mut command = Command::new(berth);
+    let (output, _) = run_child(command.arg("plan").arg(c1).arg("--json"))?;
+    let plan: Value = serde_json::from_str(&output).map_err(|e| format!("berth plan: {e}"))?;
+    let file = plan["parameters"][0]["path"].as_str().ok_or("berth plan names no parameters")?;
+    let folder = Path::new(file).parent().ok_or("parameters without a folder")?;
+    Ok(folder.to_path_buf())
+}
+
+fn report(ours: &[Cost], theirs: &[Cost], json: bool) {
+    let wall = |costs: &[Cost]| median(costs.iter().map(|cost| cost.wall.as_secs_f64()));
+    let cpu = |costs: &[Cost]| median(costs.iter().map(|cost| cost.cpu.as_secs_f64()));
+    let peak = |costs: &[Cost]| median(costs.iter().map(|cost| cost.peak_bytes as f64));
+    let rows = [
+        ("wall s", wall(ours), wall(theirs)),
+        ("cpu s", cpu(ours), cpu(theirs)),
+        ("peak bytes", peak(ours), peak(theirs)),
+    ];
+    if json {
+        let record: Vec<Value> = rows
+            .iter()
+            .map(|(name, a, b)| json!({"what": name, "berth": a, "reference": b, "ratio": a / b}))
+            .collect();
+        println!("{}", json!({"machine": machine(), "runs": ours.len(), "medians": record}));
+        return;
+    }
+    println!("machine: {}", machine());
+    println!("{:<12} {:>14} {:>16} {:>8}", "median", "berth", "filecoin-proofs", "ratio");
+    for (name, a, b) in rows {
+        println!("{name:<12} {a:>14.2} {b:>16.2} {:>8.3}", a / b);
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
+}
+
+fn machine() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"))
+        .map_or("unknown processor", |rest| rest.trim_start_matches([' ', '\t', ':']));
+    let cpus = std::thread::available_parallelism().map_or(0, usize::from);
+    format!("{model}, {cpus} CPUs")
+}
+
+fn shown(cost: &Cost) -> String {
+    format!(
+        "{:.2} s wall, {:.2} s CPU, {:.2} GB peak",
+        cost.wall.as_secs_f64(),
+        cost.cpu.as_secs_f64(),
+        cost.peak_bytes as f64 / 1e9
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prover_ids() {
+        assert_eq!(prover_id(1000)[..3], [0xe8, 0x07, 0]);
+        assert_eq!(prover_id(1037)[..3], [0x8d, 0x08, 0]);
+        assert_eq!(prover_id(5)[..2], [5, 0]);
+    }
+
+    #[test]
+    fn medians() {
+        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), 2.0);
+        assert_eq!(median([4.0, 1.0, 2.0, 3.0].into_iter()), 2.5);
+    }
+}

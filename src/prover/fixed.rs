@@ -1,0 +1,42 @@
+//! The plan's term `fixed`: all memory that no arena and no compiled circuit holds.
+//!
+//! Program and heap are measured when the circuits are compiled; what threads, witnesses and the
+//! finish take after that is added, per thread, as measured on x86-64 with the published circuit
+//! code 19.1. A test compares the sum with the peak over many proofs.
+
+use crate::error::Result;
+use crate::input::class::Kind;
+use crate::memory::heap::ProcessBytes;
+use crate::plan::{ClassNeed, Threads};
+
+/// Pages of a thread's stack that are used, and its share of the heap's own tables.
+const THREAD_BYTES: usize = 96 << 10;
+/// Threads beside those of the plan: one drives the lane, one finishes.
+const OTHER_THREADS: usize = 2;
+/// Prepared keys, the verifier's heap, and pages of the program that only proving touches.
+const FINISH_BYTES: usize = 256 << 10;
+
+/// Heap that the published circuit code holds at once while it makes one part of a witness.
+const fn witness_bytes(kind: Kind) -> usize {
+    match kind {
+        Kind::Window | Kind::Winning => 768 << 10,
+        Kind::Porep | Kind::Update => 3584 << 10,
+    }
+}
+
+/// Bytes of the process as it is now, less the compiled circuits, and what comes once it proves.
+///
+/// # Errors
+/// [`Error::Host`] where the kernel does not say what the process takes.
+pub(super) fn fixed_bytes(needs: &[ClassNeed], threads: &Threads) -> Result<usize> {
+    let now = ProcessBytes::read().map_err(super::setup::no_status)?;
+    let compiled: usize = needs.iter().map(|need| need.compiled_bytes).sum();
+    Ok((now.current() as usize).saturating_sub(compiled) + still_to_come(needs, threads))
+}
+
+fn still_to_come(needs: &[ClassNeed], threads: &Threads) -> usize {
+    let workers = threads.partition_workers;
+    let all = workers + threads.lane_cpus.len() + OTHER_THREADS;
+    let witness = needs.iter().map(|need| witness_bytes(need.id.kind)).max().unwrap_or(0);
+    all * THREAD_BYTES + workers * witness + FINISH_BYTES
+}

@@ -1,0 +1,146 @@
+//! What waits for whom: partitions for slots, parts for threads, slots for lanes, sums for the
+//! finish.
+//!
+//! The order is priority, then arrival, then partition. Nothing here holds a witness but the
+//! slots themselves, so the queue cannot grow the memory: owning a slot is the only admission.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use super::job::Job;
+use crate::error::Error;
+use crate::groth16::Sums;
+use crate::memory::slot::{Part, Ready, Slot};
+
+/// One partition of a request.
+#[derive(Clone)]
+pub(super) struct Task {
+    pub job: Arc<Job>,
+    pub partition: usize,
+}
+
+impl Task {
+    /// Most urgent first: smallest key.
+    pub fn key(&self) -> (std::cmp::Reverse<super::Priority>, u64, usize) {
+        (std::cmp::Reverse(self.job.priority), self.job.arrival, self.partition)
+    }
+}
+
+/// A partition whose sums are there.
+pub(super) struct Summed {
+    pub task: Task,
+    pub sums: Sums,
+    pub backend: &'static str,
+}
+
+/// Everything that waits. What can be in a slot has its room from the start, the rest is made when
+/// a request comes in, so that lanes and synthesis threads move things without allocating.
+pub(super) struct Waiting {
+    /// Partitions without a slot.
+    pub pending: Vec<Task>,
+    /// Parts of slots that are being filled.
+    pub parts: Vec<(Task, Part)>,
+    /// Filled slots.
+    pub ready: Vec<(Task, Slot<Ready>)>,
+    /// Sums to be blinded, assembled and verified.
+    pub summed: Vec<Summed>,
+    /// No new work; threads end when nothing is left.
+    pub draining: bool,
+    /// Partitions that were taken in and are neither verified nor given up.
+    pub open: usize,
+}
+
+/// The queue: one lock, one condition for every change.
+pub(super) struct Queue {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+impl Queue {
+    /// A queue in front of so many slots, which have so many parts in all.
+    pub fn new(slots: usize, parts: usize) -> Self {
+        let waiting = Waiting {
+            pending: Vec::new(),
+            parts: Vec::with_capacity(parts),
+            ready: Vec::with_capacity(slots),
+            summed: Vec::new(),
+            draining: false,
+            open: 0,
+        };
+        Queue { waiting: Mutex::new(waiting), changed: Condvar::new() }
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Waits for the next change.
+    pub fn wait<'a>(&self, waiting: MutexGuard<'a, Waiting>) -> MutexGuard<'a, Waiting> {
+        self.changed.wait(waiting).unwrap_or_else(|e| e.into_inner())
+    }
+
+    pub fn notify(&self) {
+        self.changed.notify_all();
+    }
+
+    /// Calls `take` until it gives something, waiting for changes in between; `None` when the
+    /// queue drains and nothing is open any more.
+    pub fn next<T>(&self, mut take: impl FnMut(&mut Waiting) -> Option<T>) -> Option<T> {
+        let mut waiting = self.lock();
+        loop {
+            if let Some(taken) = take(&mut waiting) {
+                return Some(taken);
+            }
+            if waiting.draining && waiting.open == 0 {
+                return None;
+            }
+            waiting = self.wait(waiting);
+        }
+    }
+
+    /// Takes in the partitions of a request.
+    pub fn submit(&self, job: &Arc<Job>) {
+        let mut waiting = self.lock();
+        let partitions = job.input.partitions();
+        waiting.open += partitions;
+        // Any of them may come back to be made once more, or wait for the finish.
+        let open = waiting.open;
+        reserve(&mut waiting.pending, open);
+        reserve(&mut waiting.summed, open);
+        for partition in 0..partitions {
+            waiting.pending.push(Task { job: Arc::clone(job), partition });
+        }
+        drop(waiting);
+        self.notify();
+    }
+
+    /// Takes no new work; with `abandon` what has no slot yet is given up, too.
+    pub fn drain(&self, abandon: bool) {
+        let mut waiting = self.lock();
+        waiting.draining = true;
+        if abandon {
+            for task in &waiting.pending {
+                task.job.fail(Error::Host("the prover ended before the request was done".into()));
+            }
+        }
+        drop(waiting);
+        self.notify();
+    }
+
+    /// One partition is verified or given up.
+    pub fn close(&self) {
+        let mut waiting = self.lock();
+        waiting.open -= 1;
+        drop(waiting);
+        self.notify();
+    }
+}
+
+fn reserve<T>(list: &mut Vec<T>, total: usize) {
+    list.reserve(total.saturating_sub(list.len()));
+}
+
+/// Takes the most urgent entry out of a list.
+pub(super) fn take_first<T>(list: &mut Vec<T>, task: impl Fn(&T) -> &Task) -> Option<T> {
+    let first = (0..list.len()).min_by_key(|&i| task(&list[i]).key())?;
+    Some(list.swap_remove(first))
+}

@@ -1,0 +1,328 @@
+//! From settings to a running prover: compile, plan, find parameters, map, read, start.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::fixed::fixed_bytes;
+use super::{Class, Hooks, Prover};
+use crate::circuit::compiled::Compiled;
+use crate::circuit::kinds;
+use crate::config::{Backend, Config, DevParameters};
+use crate::error::{Error, Result};
+use crate::groth16::cpu::lane::CpuLane;
+use crate::groth16::verify::PreparedKey;
+use crate::host::Host;
+use crate::input::class::{CircuitId, SectorSize};
+use crate::memory::arena::Arena;
+use crate::memory::heap::{self, ProcessBytes};
+use crate::memory::slot::SlotPool;
+use crate::plan::{ArenaPlan, ClassNeed, Plan, Purpose, Threads};
+use crate::srs::check::{Check, check_points};
+use crate::srs::find::{self, Directory, Found, Search};
+use crate::srs::layout::Counts;
+use crate::srs::manifest::Manifest;
+use crate::srs::read::{Srs, SrsLayout};
+use crate::srs::{setup, stamp};
+use crate::team::Team;
+use crate::tell;
+
+/// Called with a stage, what is done of it, and its whole.
+pub type Show<'a> = &'a (dyn Fn(&str, u64, u64) + Sync);
+
+/// Circuits and the plan for them; nothing is mapped yet.
+pub struct Ready {
+    pub compiled: Vec<(CircuitId, Arc<Compiled>)>,
+    pub plan: Plan,
+}
+
+/// The parameters of every circuit, in the same order.
+pub struct Parameters {
+    pub found: Vec<Found>,
+}
+
+/// Compiles the circuits and plans for them.
+///
+/// # Errors
+/// [`Error::Config`] and [`Error::Host`] as the plan.
+pub fn prepare(config: &Config, ids: &[CircuitId]) -> Result<Ready> {
+    let mut host = Host::read()?;
+    // The plan counts the whole process, so what it has already is a part of what there is.
+    host.memory.bytes += ProcessBytes::read().map_err(no_status)?.anonymous;
+    let threads = Threads::new(config, &host)?.lane_cpus.len();
+    let mut compiled = Vec::with_capacity(ids.len());
+    for id in ids {
+        compiled.push((*id, Arc::new(kinds::compile(*id)?)));
+    }
+    let needs: Vec<ClassNeed> = compiled
+        .iter()
+        .map(|(id, compiled)| ClassNeed {
+            id: *id,
+            shape: compiled.shape,
+            srs_bytes: SrsLayout::bytes(compiled),
+            lane_bytes: CpuLane::bytes(compiled, threads),
+            compiled_bytes: compiled.bytes(),
+        })
+        .collect();
+    // What recording a circuit took goes back before anything is measured.
+    heap::purge().map_err(|e| Error::Host(format!("jemalloc: {e}")))?;
+    let mut plan = Plan::new(config, &host, &needs)?;
+    if config.backend == Backend::Auto && driver_present() {
+        plan.warnings.push(
+            "a CUDA driver is here, but this build has no CUDA backend; the CPU proves \
+             (BERTH_BACKEND=cpu says so on purpose)"
+                .into(),
+        );
+    }
+    let fixed = fixed_bytes(&needs, &plan.threads)?;
+    Ok(Ready { compiled, plan: plan.with_fixed(fixed) })
+}
+
+/// The error of a kernel that does not say what this process takes.
+pub(super) fn no_status(error: std::io::Error) -> Error {
+    Error::Host(format!("/proc/self/status: {error}"))
+}
+
+/// Can libcuda be opened? Nothing is initialized.
+fn driver_present() -> bool {
+    // SAFETY: opens the driver's library by name and closes it; its constructors are NVIDIA's and
+    // run in every program that uses a card.
+    unsafe { cudarc::driver::sys::is_culib_present() }
+}
+
+/// The directory of official parameters and that of dev parameters, with who named them.
+fn directories(config: &Config) -> (Directory, Option<Directory>) {
+    let official =
+        Directory::new(&config.parameter_cache, config.came_from("BERTH_PARAMETER_CACHE"));
+    let dev = config
+        .dev_parameter_dir
+        .as_ref()
+        .filter(|_| config.dev_parameters != DevParameters::Off)
+        .map(|path| Directory::new(path, config.came_from("BERTH_DEV_PARAMETER_DIR")));
+    (official, dev)
+}
+
+/// Where the parameters of a circuit are, or which files are missing.
+///
+/// # Errors
+/// [`Error::Parameters`] when a directory cannot be what it is set to.
+pub fn search(config: &Config, id: CircuitId) -> Result<Search> {
+    let (official, dev) = directories(config);
+    // A directory that somebody named and that is not there is a slip of the pen, and must not
+    // end in dev parameters.
+    if config.came_from("BERTH_PARAMETER_CACHE") != "the default" && !official.path.is_dir() {
+        return Err(Error::Parameters(format!(
+            "{} (set by {}) is not a directory",
+            official.path.display(),
+            official.set_by
+        )));
+    }
+    find::find(id, &official, dev.as_ref())
+}
+
+/// Is the circuit small enough that `prove` makes dev parameters for it by itself, and may it?
+pub fn may_make_dev(config: &Config, id: CircuitId) -> bool {
+    let large = matches!(id.sector, SectorSize::G32 | SectorSize::G64);
+    !large && config.dev_parameters != DevParameters::Off && config.dev_parameter_dir.is_some()
+}
+
+/// Finds the parameters of every circuit; makes dev parameters for small ones that have none,
+/// saying so first.
+///
+/// # Errors
+/// [`Error::Parameters`] listing the missing files.
+pub fn find_or_make(config: &Config, ready: &Ready, show: Show<'_>) -> Result<Parameters> {
+    // A plan that the host cannot hold is refused before minutes go into parameters.
+    ready.plan.admit()?;
+    let mut found = Vec::new();
+    for (id, compiled) in &ready.compiled {
+        let searched = search(config, *id)?;
+        let may_make = may_make_dev(config, *id);
+        if let Search::Missing(_) = searched
+            && may_make
+        {
+            make_dev(config, *id, compiled, &ready.plan.threads.lane_cpus, false, show)?;
+            found.push(search(config, *id)?.required()?);
+        } else {
+            found.push(searched.required()?);
+        }
+    }
+    Ok(Parameters { found })
+}
+
+/// Makes dev parameters of one circuit, on the given CPUs; `anew` also where there are some.
+///
+/// # Errors
+/// [`Error::Parameters`] when there is no directory for them or they cannot be written.
+pub fn make_dev(
+    config: &Config,
+    id: CircuitId,
+    compiled: &Compiled,
+    cpus: &[usize],
+    anew: bool,
+    show: Show<'_>,
+) -> Result<PathBuf> {
+    let folder = config.dev_parameter_dir.clone().ok_or_else(|| {
+        Error::Parameters(
+            "no directory for dev parameters: set BERTH_DEV_PARAMETER_DIR, XDG_CACHE_HOME or HOME"
+                .into(),
+        )
+    })?;
+    let why = if anew { "anew" } else { "none" };
+    tell!(
+        "parameters  {why} for {id}; making dev parameters ({}) in {}: for trying only, proofs \
+         made with them are valid on no network",
+        crate::plan::size(Counts::of(compiled).params_bytes()),
+        folder.display()
+    );
+    let team = team("setup", cpus)?;
+    let made = setup::make_dev(id, compiled, &folder, anew, &team, &|done, total| {
+        show("making dev parameters", done, total);
+    })?;
+    if let Some(file) = [&made.params, &made.vk].into_iter().find(|file| !file.is_file()) {
+        return Err(Error::Parameters(format!(
+            "{}: something else stands where this file belongs; take it away, or make new ones \
+             with `berth params make-dev {id} --force`",
+            file.display()
+        )));
+    }
+    Ok(folder)
+}
+
+/// Checks the files of a circuit whole: the digest where one is published, every point on its
+/// curve and in its subgroup.
+///
+/// # Errors
+/// [`Error::Parameters`] with the first fault.
+pub fn check_whole(
+    config: &Config,
+    found: &Found,
+    compiled: &Compiled,
+    cpus: &[usize],
+    show: Show<'_>,
+) -> Result<()> {
+    verify_digest(config, found, show)?;
+    let team = team("check", cpus)?;
+    let counts = Counts::of(compiled);
+    check_points(&found.params, &found.vk, &counts, Check::Subgroup, &team, &|done, total| {
+        show("checking points", done, total);
+    })
+}
+
+fn team(name: &str, cpus: &[usize]) -> Result<Team> {
+    let cpus: Vec<Option<usize>> = cpus.iter().copied().map(Some).collect();
+    Team::new(name, &cpus)
+}
+
+/// Where stamps of verified files are kept: beside the dev parameters, else with the state. Never
+/// in a directory that all the world can write.
+fn stamps(config: &Config) -> PathBuf {
+    let dev = config.dev_parameter_dir.as_ref().map(|folder| folder.with_file_name("stamps"));
+    dev.unwrap_or_else(|| config.state_dir.join("stamps"))
+}
+
+/// Maps the arenas, reads the parameters into them and starts the threads.
+///
+/// # Errors
+/// As [`build`].
+pub fn start(
+    config: &Config,
+    ready: &mut Ready,
+    parameters: &Parameters,
+    hooks: Hooks,
+    show: Show<'_>,
+) -> Result<Prover> {
+    let (classes, lane) = build(config, ready, parameters, show)?;
+    let cpus: Vec<Option<usize>> =
+        ready.plan.threads.synthesis_cpus.iter().copied().map(Some).collect();
+    Prover::start(classes, vec![Box::new(lane)], &cpus, hooks)
+}
+
+/// Maps the arenas and reads the parameters into them: all that [`Prover::start`] needs.
+///
+/// # Errors
+/// [`Error::Host`] when the host does not give what was planned, [`Error::Parameters`] when a file
+/// is not what it must be.
+pub fn build(
+    config: &Config,
+    ready: &mut Ready,
+    parameters: &Parameters,
+    show: Show<'_>,
+) -> Result<(Vec<Class>, CpuLane)> {
+    ready.plan.admit()?;
+    let team = team("lane", &ready.plan.threads.lane_cpus)?;
+    let mut warnings = Vec::new();
+    // Parameters first: what reading them takes for a moment is given back before the lane, which
+    // is larger, is mapped.
+    let mut srs_arena = map(&ready.plan, Purpose::Srs, &mut warnings)?;
+    let mut loaded = Vec::new();
+    for ((_, compiled), found) in ready.compiled.iter().zip(&parameters.found) {
+        verify_digest(config, found, show)?;
+        let region = srs_arena.cut(SrsLayout::bytes(compiled));
+        let progress = |done, total| show("reading parameters", done, total);
+        loaded.push(Srs::load(&found.params, &found.vk, compiled, region, &team, &progress)?);
+    }
+    heap::purge().map_err(|e| Error::Host(format!("jemalloc: {e}")))?;
+    let mut slots_arena = map(&ready.plan, Purpose::Slots, &mut warnings)?;
+    let lane_arena = map(&ready.plan, Purpose::Lane, &mut warnings)?;
+    let mut classes = Vec::new();
+    for (((id, compiled), srs), planned) in
+        ready.compiled.iter().zip(loaded).zip(&ready.plan.classes)
+    {
+        let region = slots_arena.cut(planned.slots * planned.slot_bytes);
+        let key = srs.key().to_bellperson();
+        classes.push(Class {
+            id: *id,
+            compiled: Arc::clone(compiled),
+            prepared: PreparedKey::new(&key),
+            pool: SlotPool::new(region, compiled.shape, planned.slots),
+            srs,
+            key,
+        });
+    }
+    for warning in &warnings {
+        log::warn!("{warning}");
+    }
+    ready.plan.warnings.append(&mut warnings);
+    Ok((classes, CpuLane::new(team, lane_arena)))
+}
+
+fn map(plan: &Plan, purpose: Purpose, warnings: &mut Vec<String>) -> Result<Arena> {
+    let arena: &ArenaPlan = plan.arena(purpose).expect("every class needs all three arenas");
+    let (arena, told) = Arena::map(arena)?;
+    warnings.extend(told);
+    Ok(arena)
+}
+
+/// Official files are compared with the manifest once, then a stamp is trusted.
+fn verify_digest(config: &Config, found: &Found, show: Show<'_>) -> Result<()> {
+    verify_file(config, found, &found.params, show)?;
+    verify_file(config, found, &found.vk, show)
+}
+
+/// The verifying key of a circuit, compared with the manifest if it is official.
+///
+/// # Errors
+/// [`Error::Parameters`] when a file is missing or is not the published one.
+pub fn verifying_key(config: &Config, id: CircuitId) -> Result<Found> {
+    let found = search(config, id)?.required()?;
+    verify_file(config, &found, &found.vk, &|_, _, _| ())?;
+    Ok(found)
+}
+
+fn verify_file(config: &Config, found: &Found, file: &Path, show: Show<'_>) -> Result<()> {
+    if found.origin == find::Origin::Dev {
+        return Ok(());
+    }
+    let progress = &mut |done, total| show("checking digests", done, total);
+    let verified = stamp::verify(file, &Manifest::built_in(), &stamps(config), progress)?;
+    if verified.published {
+        return Ok(());
+    }
+    // What nobody published is official nowhere: not a shape of 16 or 32 KiB, for one.
+    Err(Error::Parameters(format!(
+        "{}: no parameters of {} are published, so this file in the official directory is \
+         something else; dev parameters have a directory of their own (BERTH_DEV_PARAMETER_DIR)",
+        file.display(),
+        found.id
+    )))
+}
