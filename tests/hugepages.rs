@@ -1,0 +1,163 @@
+//! Arenas in reserved hugepages, on pages that the test reserves itself (root); a process of its
+//! own, because the pool is one for the whole host.
+
+use berth::circuit::shape::{PartShape, Shape};
+use berth::config::{Config, HugePages, Mode};
+use berth::host::Host;
+use berth::memory::heap::ProcessBytes;
+use berth::memory::{Arena, SlotPool};
+use berth::plan::{ArenaPlan, ClassNeed, Pages, Plan, Purpose};
+
+const MIB: usize = 1 << 20;
+
+/// Pages in a pool of node 0 that a test has reserved; puts the pool back on drop.
+struct Reserved {
+    file: String,
+    before: String,
+}
+
+impl Reserved {
+    /// `None` where this process may not reserve, or the memory is too fragmented.
+    fn new(page_bytes: usize, pages: usize) -> Option<Self> {
+        let folder = format!("hugepages/hugepages-{}kB", page_bytes / 1024);
+        let file = format!("/sys/devices/system/node/node0/{folder}/nr_hugepages");
+        let read = || std::fs::read_to_string(&file).ok()?.trim().parse::<usize>().ok();
+        let before = read()?;
+        std::fs::write(&file, (before + pages).to_string()).ok()?;
+        let there = read() == Some(before + pages);
+        let reserved = Reserved { file, before: before.to_string() };
+        there.then_some(reserved)
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        let _ = std::fs::write(&self.file, &self.before);
+    }
+}
+
+fn free(page_bytes: usize) -> usize {
+    let host = Host::read().unwrap();
+    let pool = host.nodes[0].hugepages.iter().find(|pool| pool.page_bytes == page_bytes).copied();
+    pool.map_or(0, |pool| pool.free)
+}
+
+fn strict(pages: Pages, page_bytes: usize, bytes: usize) -> ArenaPlan {
+    ArenaPlan {
+        bytes: bytes.next_multiple_of(page_bytes),
+        pages,
+        page_bytes,
+        bind: Mode::Strict,
+        lock: Mode::Strict,
+        cpus: Host::read().unwrap().nodes[0].cpus(),
+        ..ArenaPlan::unplaced(Purpose::Lane, bytes)
+    }
+}
+
+/// Bytes of the mapping at `address` and of its hugetlb pages, from /proc/self/smaps.
+fn smaps(address: *mut std::ffi::c_void) -> (usize, usize) {
+    let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+    let head = format!("{:x}-", address as usize);
+    let mut lines = smaps.lines().skip_while(|line| !line.starts_with(&head));
+    let range = lines.next().expect("the mapping is there").split(' ').next().unwrap();
+    let (start, end) = range.split_once('-').unwrap();
+    let number = |text| usize::from_str_radix(text, 16).unwrap();
+    let value = lines.find_map(|line| line.strip_prefix("Private_Hugetlb:")).unwrap();
+    let kilobytes = value.trim().strip_suffix(" kB").unwrap();
+    (number(end) - number(start), kilobytes.trim().parse::<usize>().unwrap() * 1024)
+}
+
+fn check_whole(arena: &mut Arena, bytes: usize) {
+    assert_eq!(arena.bytes(), bytes);
+    let words = arena.carve().take::<u64>(bytes / 8);
+    assert!(words.iter().all(|word| *word == 0));
+    words.fill(u64::MAX);
+    assert!(arena.view().take::<u64>(bytes / 8).iter().all(|word| *word == u64::MAX));
+}
+
+fn class(shape: Shape, lane_bytes: usize) -> ClassNeed {
+    let id = "porep-2k".parse().unwrap();
+    ClassNeed { id, shape, srs_bytes: 0, lane_bytes, compiled_bytes: 0 }
+}
+
+fn slot_shape() -> Shape {
+    let part = PartShape { inputs: 3, bits: 70_001, wides: 1001, rows: 9 };
+    Shape { header: part, block: part, repeats: 4 }
+}
+
+/// All steps in one test: they share the pool.
+#[test]
+fn reserved_hugepages() {
+    match Reserved::new(2 * MIB, 6) {
+        Some(_reserved) => pages_of_2m(),
+        None => eprintln!("not run: no hugepages of 2 MiB can be reserved here"),
+    }
+    match Reserved::new(1 << 30, 1) {
+        Some(_reserved) => pages_of_1g(),
+        None => eprintln!("not run: no hugepage of 1 GiB can be reserved here"),
+    }
+}
+
+fn pages_of_2m() {
+    let all = free(2 * MIB);
+    assert!(all >= 6);
+    let (mut arena, warnings) = Arena::map(&strict(Pages::Huge2M, 2 * MIB, 10 * MIB - 1)).unwrap();
+    assert!(warnings.is_empty(), "{warnings:?}");
+    assert_eq!(free(2 * MIB), all - 5);
+    assert_eq!(smaps(arena.address()), (10 * MIB, 10 * MIB));
+    assert!(ProcessBytes::read().unwrap().hugetlb >= 10 << 20);
+    check_whole(&mut arena, 10 * MIB);
+
+    // Another tenant holds 5 pages now: what is refused says node, size, need, free (I-09, I-12).
+    let need = all - 5 + 1;
+    let error = Arena::map(&strict(Pages::Huge2M, 2 * MIB, need * 2 * MIB)).map(|_| ());
+    let error = error.unwrap_err();
+    assert_eq!(error.exit_code(), 3);
+    let expected = format!("node 0: need {need} hugepages of 2 MiB, free {}", all - 5);
+    assert!(error.to_string().contains(&expected), "{error}");
+
+    // The planner sees the same, and `auto` goes on with other pages.
+    let header = PartShape { wides: 9, ..PartShape::default() };
+    let need = class(Shape { header, ..Shape::default() }, (need - 1) * 2 * MIB);
+    let host = Host::read().unwrap();
+    let explicit = Config { hugepages: HugePages::Huge2M, ..Config::default() };
+    let error = Plan::new(&explicit, &host, std::slice::from_ref(&need)).unwrap_err();
+    assert!(error.to_string().contains(&expected), "{error}");
+    let auto = Plan::new(&Config::default(), &host, &[need]).unwrap();
+    assert_eq!(auto.arena(Purpose::Slots).unwrap().pages, Pages::Huge2M);
+    assert_ne!(auto.arena(Purpose::Lane).unwrap().pages, Pages::Huge2M);
+
+    drop(arena);
+    assert_eq!(free(2 * MIB), all);
+    slots_in_2m();
+}
+
+/// The slot mapping is slots x slot bytes, rounded up once, and all of it is in hugepages.
+fn slots_in_2m() {
+    let shape = slot_shape();
+    let config = Config {
+        hugepages: HugePages::Huge2M,
+        slots: Some(7),
+        lock: Mode::Strict,
+        ..Config::default()
+    };
+    let plan = Plan::new(&config, &Host::read().unwrap(), &[class(shape, 0)]).unwrap();
+    let planned = plan.arena(Purpose::Slots).unwrap();
+    let (arena, _) = Arena::map(planned).unwrap();
+    let bytes = (7 * shape.slot_bytes()).next_multiple_of(2 * MIB);
+    assert_eq!(smaps(arena.address()), (bytes, bytes));
+    assert_eq!(planned.bytes, bytes);
+    SlotPool::new(arena, shape, plan.slots).shutdown();
+}
+
+fn pages_of_1g() {
+    let all = free(1 << 30);
+    let (mut arena, _) = Arena::map(&strict(Pages::Huge1G, 1 << 30, 1 << 20)).unwrap();
+    assert_eq!(free(1 << 30), all - 1);
+    assert_eq!(smaps(arena.address()), (1 << 30, 1 << 30));
+    assert!((arena.address() as usize).is_multiple_of(1 << 30));
+    let mut piece = arena.cut(64 * MIB);
+    check_whole(&mut piece, 64 * MIB);
+    drop((arena, piece));
+    assert_eq!(free(1 << 30), all);
+}
