@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use base64::Engine;
+use berth::input::prover_id;
 use filecoin_proofs_api::seal::{SealCommitPhase1Output, seal_commit_phase2};
 use serde_json::{Value, json};
 
@@ -32,19 +33,6 @@ pub fn once(c1: &Path, miner: u64) -> Result<(), String> {
 fn read_wrapper(c1: &Path) -> Result<Value, String> {
     let bytes = std::fs::read(c1).map_err(|e| format!("{}: {e}", c1.display()))?;
     serde_json::from_slice(&bytes).map_err(|e| format!("{}: {e}", c1.display()))
-}
-
-/// The miner's number as unsigned LEB128, left aligned in 32 bytes.
-fn prover_id(mut miner: u64) -> [u8; 32] {
-    let mut id = [0; 32];
-    let mut at = 0;
-    while miner >= 0x80 {
-        id[at] = miner as u8 | 0x80;
-        miner >>= 7;
-        at += 1;
-    }
-    id[at] = miner as u8;
-    id
 }
 
 /// Runs both provers `runs` times in turn and prints medians and ratios.

@@ -11,6 +11,7 @@ use super::{print, request};
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::files::{probe_whole, write_whole};
+use crate::input::hex;
 use crate::memory::heap;
 use crate::plan::{Brief, size};
 use crate::prover::setup::{self, Parameters, Ready};
@@ -174,12 +175,4 @@ impl Report<'_> {
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Error {
     Error::Host(format!("cannot write {}: {error}", path.display()))
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("writing to a String cannot fail");
-        text
-    })
 }

@@ -35,6 +35,7 @@ use storage_proofs_update::vanilla as published_update;
 use crate::error::{Error, Result};
 use class::{CircuitId, Kind};
 pub use derive::{prover_id, replica_id};
+pub(crate) use element::hex;
 pub use encoding::miner_id;
 pub(crate) use guard::GAVE_UP;
 pub use meta::{Hex32, Meta, MetaSector, commitment};
