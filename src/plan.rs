@@ -22,23 +22,23 @@ mod threads;
 
 pub(crate) use ladder::short;
 pub use print::{Brief, size};
-pub use threads::Threads;
-use threads::{home, usable};
+pub use threads::cpus;
+use threads::{Threads, home, usable};
 
 /// Slots beyond the partition workers, per lane: one in the lane and one on its way to it.
 const SLOTS_BEYOND_WORKERS: usize = 2;
 
 /// What one enabled circuit needs, told by the modules that will use it.
-#[derive(Clone, Debug)]
-pub struct ClassNeed {
+#[derive(Clone, Copy)]
+pub struct ClassNeed<'a> {
     /// The circuit.
     pub id: CircuitId,
     /// Its sizes, and with them those of a slot.
     pub shape: Shape,
     /// Bytes of the SRS in the arena.
     pub srs_bytes: usize,
-    /// Bytes of the workspace of one lane.
-    pub lane_bytes: usize,
+    /// Bytes of the workspace of one lane of so many threads.
+    pub lane_bytes: &'a dyn Fn(usize) -> usize,
     /// Bytes of heap of the compiled circuit.
     pub compiled_bytes: usize,
 }
@@ -48,13 +48,28 @@ pub struct ClassNeed {
 pub struct ClassPlan {
     #[serde(serialize_with = "as_text")]
     pub id: CircuitId,
-    /// Slots of this class.
+    /// Slots of this class, on all nodes.
     pub slots: usize,
     /// Bytes of each.
     pub slot_bytes: usize,
+    /// Bytes of the SRS on each node.
     pub srs_bytes: usize,
-    pub lane_bytes: usize,
     pub compiled_bytes: usize,
+}
+
+/// What is on one node: the slots, the lane that reads them first, its copy of the SRS, and the
+/// threads of both.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NodePlan {
+    /// Id of the node.
+    pub node: usize,
+    /// Slots of each class.
+    pub slots: usize,
+    /// The CPU of each synthesis thread; CPUs repeat where there are more threads than cores.
+    pub synthesis_cpus: Vec<usize>,
+    /// The CPU of each thread of the CPU lane. Both kinds share the cores: the lane has by far
+    /// the greater part of the work.
+    pub lane_cpus: Vec<usize>,
 }
 
 /// What an arena is for.
@@ -132,11 +147,15 @@ pub struct Plan {
     pub total_bytes: usize,
     /// Of the first class.
     pub slot_bytes: usize,
-    /// Of the first class.
+    /// Of the first class, on all nodes.
     pub slots: usize,
-    #[serde(flatten)]
-    pub threads: Threads,
-    /// In the order slots, lane, SRS; none that is empty.
+    /// Synthesis threads on all nodes.
+    pub partition_workers: usize,
+    /// Every node with a lane; the first has the most cores.
+    pub nodes: Vec<NodePlan>,
+    /// CPUs for everything that is neither synthesis nor lane: parsing, the finish, the service.
+    pub housekeeping_cpus: Vec<usize>,
+    /// Node by node, in the order slots, lane, SRS; none that is empty.
     pub arenas: Vec<ArenaPlan>,
     pub classes: Vec<ClassPlan>,
     /// All compiled circuits.
@@ -172,10 +191,12 @@ impl Plan {
             ));
         }
         let slots = config.slots.unwrap_or(threads.partition_workers + SLOTS_BEYOND_WORKERS);
+        let lane_threads = threads.lane_cpus.len();
+        let lane_bytes = classes.iter().map(|need| (need.lane_bytes)(lane_threads)).max();
         let classes: Vec<ClassPlan> = classes.iter().map(|need| class_plan(need, slots)).collect();
         let needs = [
             (Purpose::Slots, classes.iter().map(|class| class.slots * class.slot_bytes).sum()),
-            (Purpose::Lane, classes.iter().map(|class| class.lane_bytes).max().unwrap_or(0)),
+            (Purpose::Lane, lane_bytes.unwrap_or(0)),
             // Each class's part starts on `PART_ALIGN`, as `Arena::cut` gives it.
             (Purpose::Srs, classes.iter().map(|c| c.srs_bytes.next_multiple_of(PART_ALIGN)).sum()),
         ];
@@ -187,7 +208,14 @@ impl Plan {
             total_bytes: 0,
             slot_bytes: classes[0].slot_bytes,
             slots,
-            threads,
+            partition_workers: threads.partition_workers,
+            housekeeping_cpus: threads.lane_cpus.clone(),
+            nodes: vec![NodePlan {
+                node: home.id,
+                slots,
+                synthesis_cpus: threads.synthesis_cpus,
+                lane_cpus: threads.lane_cpus,
+            }],
             arenas,
             classes,
             compiled_bytes,
@@ -209,9 +237,17 @@ impl Plan {
         self
     }
 
-    /// The arena for a purpose; `None` if nothing is needed for it.
-    pub fn arena(&self, purpose: Purpose) -> Option<&ArenaPlan> {
-        self.arenas.iter().find(|arena| arena.purpose == purpose)
+    /// The arena for a purpose on a node; `None` if nothing is needed for it.
+    pub fn arena(&self, purpose: Purpose, node: usize) -> Option<&ArenaPlan> {
+        self.arenas.iter().find(|arena| arena.purpose == purpose && arena.node == node)
+    }
+
+    /// CPUs of all lanes, ascending.
+    pub fn lane_cpus(&self) -> Vec<usize> {
+        let mut cpus: Vec<usize> =
+            self.nodes.iter().flat_map(|node| &node.lane_cpus).copied().collect();
+        cpus.sort_unstable();
+        cpus
     }
 
     /// Compares the sum with what there is. A plan that does not fit can be printed; nothing of
@@ -263,9 +299,9 @@ impl Plan {
 
     /// Writes what was decided into the settings that had no value of their own.
     fn settle(&mut self) {
-        let workers = self.threads.partition_workers.to_string();
+        let workers = self.partition_workers.to_string();
         let slots = self.slots.to_string();
-        let cpus = numa::format_list(&self.threads.lane_cpus);
+        let cpus = numa::format_list(&self.lane_cpus());
         for row in &mut self.settings {
             if row.origin == crate::config::Origin::Default {
                 match row.name {
@@ -305,7 +341,6 @@ fn class_plan(need: &ClassNeed, slots: usize) -> ClassPlan {
         slots,
         slot_bytes: need.shape.slot_bytes(),
         srs_bytes: need.srs_bytes,
-        lane_bytes: need.lane_bytes,
         compiled_bytes: need.compiled_bytes,
     }
 }

@@ -86,7 +86,7 @@ impl<'a> Ours<'a> {
     }
 
     fn prove(&mut self, slot: Slot<Ready>, blinding: Blinding) -> [u8; PROOF_BYTES] {
-        let sums = self.lane.sums(self.compiled, &self.srs, slot).unwrap();
+        let sums = self.lane.sums(self.compiled, &self.srs, slot, &|_| ()).unwrap();
         assemble(&self.srs.key().to_bellperson(), &sums, blinding).unwrap()
     }
 }

@@ -75,7 +75,7 @@ fn check_whole(arena: &mut Arena, bytes: usize) {
     assert!(arena.view().take::<u64>(bytes / 8).iter().all(|word| *word == u64::MAX));
 }
 
-fn class(shape: Shape, lane_bytes: usize) -> ClassNeed {
+fn class(shape: Shape, lane_bytes: &dyn Fn(usize) -> usize) -> ClassNeed<'_> {
     let id = "porep-2k".parse().unwrap();
     ClassNeed { id, shape, srs_bytes: 0, lane_bytes, compiled_bytes: 0 }
 }
@@ -118,14 +118,15 @@ fn pages_of_2m() {
 
     // The planner sees the same, and `auto` goes on with other pages.
     let header = PartShape { wides: 9, ..PartShape::default() };
-    let need = class(Shape { header, ..Shape::default() }, (need - 1) * 2 * MIB);
+    let lane_bytes = |_| (need - 1) * 2 * MIB;
+    let need = class(Shape { header, ..Shape::default() }, &lane_bytes);
     let host = Host::read().unwrap();
     let explicit = Config { hugepages: HugePages::Huge2M, ..Config::default() };
     let error = Plan::new(&explicit, &host, std::slice::from_ref(&need)).unwrap_err();
     assert!(error.to_string().contains(&expected), "{error}");
     let auto = Plan::new(&Config::default(), &host, &[need]).unwrap();
-    assert_eq!(auto.arena(Purpose::Slots).unwrap().pages, Pages::Huge2M);
-    assert_ne!(auto.arena(Purpose::Lane).unwrap().pages, Pages::Huge2M);
+    assert_eq!(auto.arena(Purpose::Slots, 0).unwrap().pages, Pages::Huge2M);
+    assert_ne!(auto.arena(Purpose::Lane, 0).unwrap().pages, Pages::Huge2M);
 
     drop(arena);
     assert_eq!(free(2 * MIB), all);
@@ -141,8 +142,8 @@ fn slots_in_2m() {
         lock: Mode::Strict,
         ..Config::default()
     };
-    let plan = Plan::new(&config, &Host::read().unwrap(), &[class(shape, 0)]).unwrap();
-    let planned = plan.arena(Purpose::Slots).unwrap();
+    let plan = Plan::new(&config, &Host::read().unwrap(), &[class(shape, &|_| 0)]).unwrap();
+    let planned = plan.arena(Purpose::Slots, 0).unwrap();
     let (arena, _) = Arena::map(planned).unwrap();
     let bytes = (7 * shape.slot_bytes()).next_multiple_of(2 * MIB);
     assert_eq!(smaps(arena.address()), (bytes, bytes));

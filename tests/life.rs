@@ -43,13 +43,13 @@ fn any_number_of_partitions_goes_through_any_number_of_slots() {
     let mut lanes = Vec::new();
     for slots in [1usize, 2, 4] {
         let built = with_slots(&slots.to_string());
-        let bytes = |purpose| built.plan.arena(purpose).unwrap().bytes;
-        let arena = built.plan.arena(Purpose::Slots).unwrap();
+        let bytes = |purpose| built.plan.arena(purpose, 0).unwrap().bytes;
+        let arena = built.plan.arena(Purpose::Slots, 0).unwrap();
         let need = slots * built.plan.slot_bytes;
         assert_eq!(arena.bytes, need.next_multiple_of(arena.page_bytes));
         lanes.push((bytes(Purpose::Lane), bytes(Purpose::Srs)));
         let prover = built.start(Hooks::default());
-        assert_eq!(prover.classes()[0].pool.count(), slots);
+        assert_eq!(prover.classes()[0].pools[0].count(), slots);
         // One request of several partitions beside two of one.
         let whole = prover.submit(window(5), Priority::Normal).unwrap();
         let tickets = [(); 2].map(|()| prover.submit(window(1), Priority::Normal).unwrap());

@@ -113,7 +113,7 @@ fn twenty_proofs(id: CircuitId, input: impl Fn() -> Input) {
     }
     // Field case I-52: parameters are read at the start alone.
     let read = bytes_read() - read_before;
-    let srs = plan.arena(Purpose::Srs).unwrap().need_bytes as u64;
+    let srs = plan.arena(Purpose::Srs, 0).unwrap().need_bytes as u64;
     assert!(read < srs / 4, "{PROOFS} proofs read {read} bytes, parameters are {srs}");
 
     let planned = plan.total_bytes as u64;
@@ -132,7 +132,7 @@ fn twenty_proofs(id: CircuitId, input: impl Fn() -> Input) {
     for seen in &looker.seen {
         assert_eq!(*seen, looker.seen[0], "threads of the lane allocate");
     }
-    let arena = plan.arena(Purpose::Slots).unwrap();
+    let arena = plan.arena(Purpose::Slots, 0).unwrap();
     let (slots, each) = (plan.slots, plan.slot_bytes);
     let bytes = (slots * each).next_multiple_of(arena.page_bytes);
     assert_eq!(arena.bytes, bytes, "the plan rounds up once");
@@ -164,9 +164,10 @@ fn thirteen_partitions_go_through_any_number_of_slots() {
         let input = running::porep("porep-2kib-ni.c1.json");
         let built = build(&config(&[("BERTH_SLOTS", slots)]), id);
         let plan = built.plan.clone();
-        let arena = plan.arena(Purpose::Slots).unwrap();
-        others
-            .push([Purpose::Lane, Purpose::Srs].map(|purpose| plan.arena(purpose).unwrap().bytes));
+        let arena = plan.arena(Purpose::Slots, 0).unwrap();
+        others.push(
+            [Purpose::Lane, Purpose::Srs].map(|purpose| plan.arena(purpose, 0).unwrap().bytes),
+        );
         assert_eq!(arena.bytes, (plan.slots * plan.slot_bytes).next_multiple_of(arena.page_bytes));
         let prover = built.start(Hooks::default());
         let outcome = prover.submit(input, Priority::Normal).unwrap().wait().unwrap();
@@ -190,7 +191,7 @@ fn queued_work_holds_its_input_alone() {
         std::thread::sleep(Duration::from_millis(50));
         call(lane, slot)
     });
-    let pool = prover.classes()[0].pool.clone();
+    let pool = prover.classes()[0].pools[0].clone();
     prover.submit(window(1), Priority::Normal).unwrap().wait().unwrap();
     // What this thread allocates and does not free is what the queue holds.
     let kept = || {

@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::input::class::CircuitId;
-use crate::plan::{Threads, size};
+use crate::plan::{self, size};
 use crate::prover::setup;
 use crate::srs::find::Search;
 use crate::srs::manifest::Manifest;
@@ -74,7 +74,7 @@ fn list(config: &Config, circuits: &[String], as_json: bool) -> Result<()> {
 
 fn check(config: &Config, circuits: &[String]) -> Result<()> {
     let host = Host::read()?;
-    let cpus = Threads::new(config, &host)?.lane_cpus;
+    let cpus = plan::cpus(config, &host)?;
     let progress = Progress::new();
     for id in ids(circuits)? {
         let found = setup::search(config, id)?.required()?;
@@ -90,7 +90,7 @@ fn check(config: &Config, circuits: &[String]) -> Result<()> {
 
 fn make_dev(config: &Config, circuits: &[String], force: bool) -> Result<()> {
     let host = Host::read()?;
-    let cpus = Threads::new(config, &host)?.lane_cpus;
+    let cpus = plan::cpus(config, &host)?;
     let progress = Progress::new();
     for id in ids(circuits)? {
         if let Some(folder) = &config.dev_parameter_dir

@@ -33,15 +33,65 @@ pub struct Sums {
 /// Bytes of one Groth16 proof: A (48), B (96), C (48), compressed.
 pub const PROOF_BYTES: usize = 192;
 
+/// What a lane does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    Idle,
+    /// a = A·w, b = B·w.
+    Rows,
+    /// The coefficients of h.
+    Quotient,
+    /// The sum over the query of that name.
+    H,
+    L,
+    A,
+    BG1,
+    BG2,
+}
+
+impl Stage {
+    /// Every stage, in the order of a partition.
+    pub const ALL: [Stage; 8] = [
+        Stage::Idle,
+        Stage::Rows,
+        Stage::Quotient,
+        Stage::H,
+        Stage::L,
+        Stage::A,
+        Stage::BG1,
+        Stage::BG2,
+    ];
+
+    /// The name in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Idle => "idle",
+            Stage::Rows => "rows",
+            Stage::Quotient => "quotient",
+            Stage::H => "h",
+            Stage::L => "l",
+            Stage::A => "a",
+            Stage::BG1 => "b_g1",
+            Stage::BG2 => "b_g2",
+        }
+    }
+}
+
 /// A workspace for one partition's arithmetic. Allocates nothing after it is made.
 pub trait Lane: Send {
     /// The name in results: `cpu` or `cuda`.
     fn backend(&self) -> &'static str;
 
     /// Takes a filled slot and gives the five sums; the slot is Free again as soon as its witness
-    /// is not needed any more, also on an error.
+    /// is not needed any more, also on an error. `at` is told each stage as it begins.
     ///
     /// # Errors
     /// [`Error::Device`](crate::error::Error::Device) when the lane's own checks fail.
-    fn sums(&mut self, compiled: &Compiled, srs: &Srs, slot: Slot<Ready>) -> Result<Sums>;
+    fn sums(
+        &mut self,
+        compiled: &Compiled,
+        srs: &Srs,
+        slot: Slot<Ready>,
+        at: &dyn Fn(Stage),
+    ) -> Result<Sums>;
 }

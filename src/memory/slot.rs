@@ -12,7 +12,7 @@
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 
 use blstrs::Scalar;
 use crossbeam_utils::CachePadded;
@@ -88,6 +88,27 @@ pub struct Occupancy {
     pub proving: usize,
 }
 
+impl Occupancy {
+    fn of(&mut self, place: Place) -> &mut usize {
+        match place {
+            Place::Home => &mut self.home,
+            Place::Taken => &mut self.taken,
+            Place::Filling => &mut self.filling,
+            Place::Ready => &mut self.ready,
+            Place::Proving => &mut self.proving,
+        }
+    }
+
+    /// The number of slots in a place.
+    pub fn at(mut self, place: Place) -> usize {
+        *self.of(place)
+    }
+}
+
+/// Called with a slot and where it went, by the thread that moved it and in the order of the
+/// moves. It must be quick and must not ask the pool anything.
+pub type Watch = Box<dyn Fn(usize, Place) + Send + Sync>;
+
 /// The slots of one circuit on one node. A clone is another handle to the same slots.
 #[derive(Clone)]
 pub struct SlotPool {
@@ -101,10 +122,13 @@ struct Shared {
     slots: Box<[CachePadded<Guards>]>,
     places: Mutex<Places>,
     freed: Condvar,
+    watch: OnceLock<Watch>,
 }
 
 struct Places {
     of: Box<[Place]>,
+    /// The most slots that were ever in each place.
+    peak: Occupancy,
     closed: bool,
 }
 
@@ -131,9 +155,11 @@ impl SlotPool {
                 slots: (0..count).map(|_| CachePadded::default()).collect(),
                 places: Mutex::new(Places {
                     of: vec![Place::Home; count].into_boxed_slice(),
+                    peak: Occupancy { home: count, ..Occupancy::default() },
                     closed: false,
                 }),
                 freed: Condvar::new(),
+                watch: OnceLock::new(),
             }),
         }
     }
@@ -146,6 +172,14 @@ impl SlotPool {
     /// The shape of every witness in this pool.
     pub fn shape(&self) -> &Shape {
         &self.shared.shape
+    }
+
+    /// Tells every move of a slot from now on.
+    ///
+    /// # Panics
+    /// If somebody watches already.
+    pub fn watch(&self, watch: Watch) {
+        assert!(self.shared.watch.set(watch).is_ok(), "a pool has one watch");
     }
 
     /// Waits for a slot; `None` once the pool is closed.
@@ -170,24 +204,19 @@ impl SlotPool {
 
     fn take_from(&self, places: &mut Places) -> Option<Slot<Free>> {
         let index = places.of.iter().position(|place| *place == Place::Home)?;
-        places.of[index] = Free::PLACE;
+        self.shared.move_to(places, index, Free::PLACE);
         let hold = Hold { shared: Arc::clone(&self.shared), index, home: true };
         Some(Slot { hold, state: PhantomData })
     }
 
     /// Where the slots are now.
     pub fn occupancy(&self) -> Occupancy {
-        let mut occupancy = Occupancy::default();
-        for place in self.shared.places().of.iter() {
-            *match place {
-                Place::Home => &mut occupancy.home,
-                Place::Taken => &mut occupancy.taken,
-                Place::Filling => &mut occupancy.filling,
-                Place::Ready => &mut occupancy.ready,
-                Place::Proving => &mut occupancy.proving,
-            } += 1;
-        }
-        occupancy
+        self.shared.places().count()
+    }
+
+    /// The most slots that were ever in each place.
+    pub fn peak(&self) -> Occupancy {
+        self.shared.places().peak
     }
 
     /// Lets nobody take a slot any more and wakes those who wait; slots that are out go on.
@@ -204,6 +233,16 @@ impl SlotPool {
         self.close();
         let occupancy = self.occupancy();
         assert_eq!(occupancy.home, self.count(), "slots are out at shutdown: {occupancy:?}");
+    }
+}
+
+impl Places {
+    fn count(&self) -> Occupancy {
+        let mut occupancy = Occupancy::default();
+        for place in self.of.iter() {
+            *occupancy.of(*place) += 1;
+        }
+        occupancy
     }
 }
 
@@ -225,9 +264,19 @@ impl Shared {
         }
     }
 
+    fn move_to(&self, places: &mut Places, slot: usize, place: Place) {
+        places.of[slot] = place;
+        let now = places.count().at(place);
+        let peak = places.peak.of(place);
+        *peak = now.max(*peak);
+        if let Some(watch) = self.watch.get() {
+            watch(slot, place);
+        }
+    }
+
     fn put(&self, slot: usize, place: Place) {
         let mut places = self.places();
-        places.of[slot] = place;
+        self.move_to(&mut places, slot, place);
         drop(places);
         if place == Place::Home {
             self.freed.notify_one();

@@ -104,7 +104,7 @@ impl Plan {
                         writeln!(f, "    {}: {slots} slots x {} = {of}", class.id, text(each))?;
                         continue;
                     }
-                    Purpose::Lane => class.lane_bytes,
+                    Purpose::Lane => break,
                     Purpose::Srs => class.srs_bytes,
                 };
                 writeln!(f, "    {}: {}", class.id, text(bytes))?;
@@ -121,14 +121,18 @@ impl Plan {
         }
         writeln!(f, "  there are: {}, {}", size(self.memory.bytes), self.memory.by)?;
         writeln!(f, "threads")?;
-        let threads = &self.threads;
-        let workers = threads.partition_workers;
-        let mut cpus = threads.synthesis_cpus.clone();
-        cpus.sort_unstable();
-        cpus.dedup();
-        writeln!(f, "  partition workers: {workers} on CPUs {}", numa::format_list(&cpus))?;
-        let lane = numa::format_list(&threads.lane_cpus);
-        writeln!(f, "  CPU lane: {} threads on CPUs {lane}", threads.lane_cpus.len())
+        for node in &self.nodes {
+            let workers = node.synthesis_cpus.len();
+            let mut cpus = node.synthesis_cpus.clone();
+            cpus.sort_unstable();
+            cpus.dedup();
+            let cpus = numa::format_list(&cpus);
+            writeln!(f, "  node {}: {workers} partition workers on CPUs {cpus}", node.node)?;
+            let lane = numa::format_list(&node.lane_cpus);
+            let threads = node.lane_cpus.len();
+            writeln!(f, "  node {}: CPU lane of {threads} threads on CPUs {lane}", node.node)?;
+        }
+        writeln!(f, "  housekeeping on CPUs {}", numa::format_list(&self.housekeeping_cpus))
     }
 
     fn write_warnings(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -35,13 +35,13 @@ fn with_pools(of_2m: usize, of_1g: usize) -> Host {
 }
 
 /// A slot of 64 x 32 + 64 x 8 bytes for the header and as much for each of 2 blocks.
-fn need() -> ClassNeed {
+fn need() -> ClassNeed<'static> {
     let part = PartShape { inputs: 4, bits: 4096, wides: 60, rows: 5000 };
     ClassNeed {
         id: "porep-2k".parse().unwrap(),
         shape: Shape { header: part, block: part, repeats: 2 },
         srs_bytes: 100 * MIB + 1,
-        lane_bytes: 40 * MIB,
+        lane_bytes: &|_| 40 * MIB,
         compiled_bytes: 3 * MIB,
     }
 }
@@ -57,7 +57,7 @@ fn plan(vars: &[(&str, &str)], host: &Host) -> Result<Plan> {
     admitted(&config(vars), host, &[need()])
 }
 
-fn admitted(config: &Config, host: &Host, needs: &[ClassNeed]) -> Result<Plan> {
+fn admitted(config: &Config, host: &Host, needs: &[ClassNeed<'_>]) -> Result<Plan> {
     let plan = Plan::new(config, host, needs)?;
     plan.admit()?;
     Ok(plan)
@@ -73,9 +73,9 @@ fn refusal(vars: &[(&str, &str)], host: &Host) -> String {
 #[test]
 fn a_fresh_machine_gets_a_plan_with_warnings() {
     let plan = plan(&[], &fresh()).unwrap();
-    assert_eq!(plan.threads.partition_workers, 1);
-    assert_eq!(plan.threads.synthesis_cpus, [1]);
-    assert_eq!(plan.threads.lane_cpus, [0, 1]);
+    assert_eq!(plan.partition_workers, 1);
+    assert_eq!(plan.nodes[0].synthesis_cpus, [1]);
+    assert_eq!(plan.nodes[0].lane_cpus, [0, 1]);
     assert_eq!((plan.slots, plan.slot_bytes), (3, SLOT_BYTES));
     let arenas: Vec<_> =
         plan.arenas.iter().map(|a| (a.purpose, a.need_bytes, a.bytes, a.pages)).collect();
@@ -185,7 +185,7 @@ fn slots_differ_by_their_bytes_alone() {
     for slots in [1, 2, 4, 1000] {
         let text = slots.to_string();
         let plan = plan(&[("BERTH_SLOTS", &text)], &fresh()).unwrap();
-        let arena = plan.arena(Purpose::Slots).unwrap();
+        let arena = plan.arena(Purpose::Slots, 0).unwrap();
         assert_eq!(arena.need_bytes, slots * SLOT_BYTES);
         assert_eq!(arena.bytes, (slots * SLOT_BYTES).next_multiple_of(2 * MIB));
         assert_eq!(plan.total_bytes - arena.bytes, (40 + 102 + 3) * MIB);
@@ -233,21 +233,21 @@ fn arenas_and_strict_threads_are_on_the_node_with_most_cores() {
     let strict = plan(&[("BERTH_NUMA", "strict")], &two_nodes()).unwrap();
     assert!(strict.arenas.iter().all(|arena| arena.node == 1 && arena.pages == Pages::Huge2M));
     assert_eq!(strict.arenas[0].cpus, [2, 3, 4, 6, 7, 8]);
-    assert_eq!(strict.threads.partition_workers, 2);
-    assert_eq!(strict.threads.synthesis_cpus, [4, 3]);
-    assert_eq!(strict.threads.lane_cpus, [2, 3, 4, 6, 7, 8]);
+    assert_eq!(strict.partition_workers, 2);
+    assert_eq!(strict.nodes[0].synthesis_cpus, [4, 3]);
+    assert_eq!(strict.nodes[0].lane_cpus, [2, 3, 4, 6, 7, 8]);
     let auto = plan(&[], &two_nodes()).unwrap();
-    assert_eq!(auto.threads.partition_workers, 4);
-    assert_eq!(auto.threads.lane_cpus.len(), 8);
+    assert_eq!(auto.partition_workers, 4);
+    assert_eq!(auto.nodes[0].lane_cpus.len(), 8);
 }
 
 #[test]
 fn cpus_and_workers_as_told() {
     let some = plan(&[("BERTH_CPUS", "2,6,7")], &two_nodes()).unwrap();
-    assert_eq!(some.threads.partition_workers, 1);
-    assert_eq!(some.threads.lane_cpus, [2, 6, 7]);
+    assert_eq!(some.partition_workers, 1);
+    assert_eq!(some.nodes[0].lane_cpus, [2, 6, 7]);
     let many = plan(&[("BERTH_PARTITION_WORKERS", "5")], &fresh()).unwrap();
-    assert_eq!(many.threads.synthesis_cpus, [1, 0, 1, 0, 1]);
+    assert_eq!(many.nodes[0].synthesis_cpus, [1, 0, 1, 0, 1]);
     assert_eq!(many.slots, 7);
     let error = plan(&[("BERTH_CPUS", "1,5,99")], &two_nodes()).unwrap_err();
     assert_eq!(error.exit_code(), 2);
@@ -270,11 +270,12 @@ fn what_this_build_cannot_do_is_refused_or_said() {
 
 #[test]
 fn several_classes_share_the_arenas() {
-    let second = ClassNeed { id: "window-2k".parse().unwrap(), lane_bytes: 50 * MIB, ..need() };
+    let second =
+        ClassNeed { id: "window-2k".parse().unwrap(), lane_bytes: &|_| 50 * MIB, ..need() };
     let plan = Plan::new(&config(&[("BERTH_SLOTS", "2")]), &fresh(), &[need(), second]).unwrap();
-    assert_eq!(plan.arena(Purpose::Slots).unwrap().need_bytes, 4 * SLOT_BYTES);
-    assert_eq!(plan.arena(Purpose::Lane).unwrap().need_bytes, 50 * MIB);
-    assert_eq!(plan.arena(Purpose::Srs).unwrap().need_bytes, 200 * MIB + 128);
+    assert_eq!(plan.arena(Purpose::Slots, 0).unwrap().need_bytes, 4 * SLOT_BYTES);
+    assert_eq!(plan.arena(Purpose::Lane, 0).unwrap().need_bytes, 50 * MIB);
+    assert_eq!(plan.arena(Purpose::Srs, 0).unwrap().need_bytes, 200 * MIB + 128);
     assert_eq!(plan.compiled_bytes, 6 * MIB);
 }
 

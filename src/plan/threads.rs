@@ -1,14 +1,12 @@
 //! Which CPUs work, at what, and on which node the memory is.
 
-use serde::Serialize;
-
 use crate::config::{Config, Mode};
 use crate::error::{Error, Result};
 use crate::host::{Host, Node};
 
 /// Threads and their CPUs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Threads {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Threads {
     /// Synthesis threads.
     pub partition_workers: usize,
     /// The CPU of each synthesis thread; CPUs repeat where there are more threads.
@@ -43,6 +41,20 @@ impl Threads {
         lane_cpus.sort_unstable();
         Ok(Threads { partition_workers, synthesis_cpus, lane_cpus })
     }
+}
+
+/// The CPUs that work may use: those that are allowed and that `BERTH_CPUS` leaves, ascending.
+///
+/// # Errors
+/// [`Error::Config`] where `BERTH_CPUS` names a CPU that is not allowed, [`Error::Host`] where no
+/// CPU is left.
+pub fn cpus(config: &Config, host: &Host) -> Result<Vec<usize>> {
+    let mut cpus: Vec<usize> = usable(config, host)?.iter().flat_map(Node::cpus).collect();
+    if cpus.is_empty() {
+        return Err(Error::Host("no CPU is left to this process".to_owned()));
+    }
+    cpus.sort_unstable();
+    Ok(cpus)
 }
 
 /// The nodes with the CPUs that `BERTH_CPUS` leaves.

@@ -7,7 +7,7 @@
 use crate::error::Result;
 use crate::input::class::Kind;
 use crate::memory::heap::ProcessBytes;
-use crate::plan::{ClassNeed, Threads};
+use crate::plan::{ClassNeed, Plan};
 
 /// Pages of a thread's stack that are used, and its share of the heap's own tables.
 const THREAD_BYTES: usize = 96 << 10;
@@ -28,15 +28,15 @@ const fn witness_bytes(kind: Kind) -> usize {
 ///
 /// # Errors
 /// [`Error::Host`] where the kernel does not say what the process takes.
-pub(super) fn fixed_bytes(needs: &[ClassNeed], threads: &Threads) -> Result<usize> {
+pub(super) fn fixed_bytes(needs: &[ClassNeed<'_>], plan: &Plan) -> Result<usize> {
     let now = ProcessBytes::read().map_err(super::setup::no_status)?;
     let compiled: usize = needs.iter().map(|need| need.compiled_bytes).sum();
-    Ok((now.current() as usize).saturating_sub(compiled) + still_to_come(needs, threads))
+    Ok((now.current() as usize).saturating_sub(compiled) + still_to_come(needs, plan))
 }
 
-fn still_to_come(needs: &[ClassNeed], threads: &Threads) -> usize {
-    let workers = threads.partition_workers;
-    let all = workers + threads.lane_cpus.len() + OTHER_THREADS;
+fn still_to_come(needs: &[ClassNeed<'_>], plan: &Plan) -> usize {
+    let workers = plan.partition_workers;
+    let all = workers + plan.lane_cpus().len() + OTHER_THREADS;
     let witness = needs.iter().map(|need| witness_bytes(need.id.kind)).max().unwrap_or(0);
     all * THREAD_BYTES + workers * witness + FINISH_BYTES
 }

@@ -23,6 +23,8 @@ pub enum Priority {
 pub struct Times {
     /// From submission to the last verified proof.
     pub total: Duration,
+    /// From submission to the first slot.
+    pub queue: Duration,
     /// Filling slots.
     pub witness: Duration,
     /// On a lane.
@@ -49,6 +51,7 @@ pub(super) struct State {
     pub redone: usize,
     pub times: Times,
     pub error: Option<Error>,
+    pub begun: bool,
     pub finished: bool,
 }
 
@@ -80,6 +83,7 @@ impl Job {
                 redone: 0,
                 times: Times::default(),
                 error: None,
+                begun: false,
                 finished: false,
             }),
             done: Condvar::new(),
@@ -94,6 +98,15 @@ impl Job {
     /// True once the request has failed: its remaining partitions are not worth making.
     pub fn failed(&self) -> bool {
         self.state().error.is_some()
+    }
+
+    /// A partition has a slot.
+    pub fn begin(&self) {
+        let mut state = self.state();
+        if !state.begun {
+            state.begun = true;
+            state.times.queue = self.began.elapsed();
+        }
     }
 
     /// Ends the request with its first error.

@@ -8,6 +8,7 @@
 //! A partition waits as a few words in a list until a slot is free for it; owning a slot is the
 //! only admission, so memory does not depend on what is queued.
 
+mod events;
 mod fixed;
 mod job;
 mod queue;
@@ -18,6 +19,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
+use events::Stages;
+pub use events::{Event, What};
 use job::Job;
 pub use job::{Outcome, Priority, Ticket};
 use queue::Queue;
@@ -37,10 +40,19 @@ use crate::team;
 pub struct Class {
     pub id: CircuitId,
     pub compiled: Arc<Compiled>,
-    pub srs: Srs,
     pub key: VerifyingKey,
     pub prepared: PreparedKey,
-    pub pool: SlotPool,
+    /// The copy of each node, in the order of the plan's nodes.
+    pub srs: Vec<Srs>,
+    /// The slots of each node, likewise.
+    pub pools: Vec<SlotPool>,
+}
+
+/// Who works on one node, in the order of the plan's nodes.
+pub struct Crew {
+    pub lanes: Vec<Box<dyn Lane>>,
+    /// One synthesis thread for each; `None`: not pinned.
+    pub synthesis_cpus: Vec<Option<usize>>,
 }
 
 /// Called with (partition, attempt, sums) when a lane is done with a partition, on the thread
@@ -50,15 +62,21 @@ pub type SumsHook = Box<dyn Fn(usize, usize, &mut Sums) + Send + Sync>;
 /// Called with a partition before it is assembled and verified, on the finishing thread.
 pub type FinishHook = Box<dyn Fn(usize) + Send + Sync>;
 
-/// Where tests reach in. A panic in a hook counts as one in the step it is called from.
+/// Called at every move of a slot and a lane, by the thread that makes it; it must be quick, and
+/// allocate nothing, as it may stand in a lane's way.
+pub type EventHook = Box<dyn Fn(&Event) + Send + Sync>;
+
+/// Where tests reach in and the bench listens. A panic in a hook counts as one in the step it is
+/// called from.
 pub struct Hooks {
     pub sums: SumsHook,
     pub finish: FinishHook,
+    pub event: EventHook,
 }
 
 impl Default for Hooks {
     fn default() -> Self {
-        Hooks { sums: Box::new(|_, _, _| {}), finish: Box::new(|_| {}) }
+        Hooks { sums: Box::new(|_, _, _| {}), finish: Box::new(|_| {}), event: Box::new(|_| {}) }
     }
 }
 
@@ -66,6 +84,9 @@ struct Shared {
     classes: Vec<Class>,
     queue: Queue,
     hooks: Hooks,
+    stages: Stages,
+    /// May a lane read slots of other nodes?
+    roam: bool,
 }
 
 /// The running prover.
@@ -79,35 +100,45 @@ pub struct Prover {
 const FINISH_THREADS: usize = 1;
 
 impl Prover {
-    /// Starts the threads: one synthesis thread per entry of `synthesis_cpus` (`None`: not
-    /// pinned), one driving thread per lane, and the finish.
+    /// Starts the threads of every node's crew, one driving thread per lane, and the finish, which
+    /// runs where the caller may. With `roam` a lane that has nothing to do on its own node reads
+    /// slots of others.
     ///
     /// # Errors
     /// [`Error::Host`] when a thread cannot be made.
-    pub fn start(
-        classes: Vec<Class>,
-        lanes: Vec<Box<dyn Lane>>,
-        synthesis_cpus: &[Option<usize>],
-        hooks: Hooks,
-    ) -> Result<Self> {
-        assert!(classes.len() <= 64 && !classes.is_empty() && !lanes.is_empty());
-        assert!(!synthesis_cpus.is_empty(), "a plan has at least one partition worker");
-        let slots = classes.iter().map(|class| class.pool.count()).sum();
-        let parts = classes.iter().map(|c| c.pool.count() * c.compiled.shape.parts()).sum();
-        let shared = Arc::new(Shared { classes, queue: Queue::new(slots, parts), hooks });
-        let mut prover = Prover { shared, threads: Vec::new(), arrivals: AtomicU64::new(0) };
-        for (number, cpu) in synthesis_cpus.iter().copied().enumerate() {
-            prover.spawn(format!("synthesis-{number}"), move |shared| {
-                if let Some(cpu) = cpu {
-                    team::pin(cpu);
-                }
-                threads::synthesis(shared);
-            })?;
+    pub fn start(classes: Vec<Class>, crews: Vec<Crew>, roam: bool, hooks: Hooks) -> Result<Self> {
+        assert!(classes.len() <= 64 && !classes.is_empty() && !crews.is_empty());
+        for class in &classes {
+            assert_eq!((class.pools.len(), class.srs.len()), (crews.len(), crews.len()));
         }
-        for (number, mut lane) in lanes.into_iter().enumerate() {
-            prover.spawn(format!("lane-{number}"), move |shared| {
-                threads::lane(shared, lane.as_mut());
-            })?;
+        let pools = || classes.iter().flat_map(|class| &class.pools);
+        let slots = pools().map(SlotPool::count).sum();
+        let parts = pools().map(|pool| pool.count() * pool.shape().parts()).sum();
+        let lanes = crews.iter().map(|crew| crew.lanes.len()).sum();
+        let queue = Queue::new(slots, parts);
+        let stages = Stages::new(lanes);
+        let shared = Arc::new(Shared { classes, queue, hooks, stages, roam });
+        watch(&shared);
+        let mut prover = Prover { shared, threads: Vec::new(), arrivals: AtomicU64::new(0) };
+        let (mut synthesis, mut lane_number) = (0, 0);
+        for (node, crew) in crews.into_iter().enumerate() {
+            assert!(!crew.lanes.is_empty() && !crew.synthesis_cpus.is_empty(), "a crew has both");
+            for cpu in crew.synthesis_cpus {
+                prover.spawn(format!("synthesis-{synthesis}"), move |shared| {
+                    if let Some(cpu) = cpu {
+                        team::pin(cpu);
+                    }
+                    threads::synthesis(shared, node);
+                })?;
+                synthesis += 1;
+            }
+            for mut lane in crew.lanes {
+                let number = lane_number;
+                prover.spawn(format!("lane-{number}"), move |shared| {
+                    threads::lane(shared, number, node, lane.as_mut());
+                })?;
+                lane_number += 1;
+            }
         }
         for number in 0..FINISH_THREADS {
             prover.spawn(format!("finish-{number}"), threads::finish)?;
@@ -157,8 +188,10 @@ impl Prover {
     pub fn stop(mut self) {
         self.end(false);
         for class in &self.shared.classes {
-            let occupancy = class.pool.occupancy();
-            assert_eq!(occupancy.home, class.pool.count(), "{}: {occupancy:?}", class.id);
+            for pool in &class.pools {
+                let occupancy = pool.occupancy();
+                assert_eq!(occupancy.home, pool.count(), "{}: {occupancy:?}", class.id);
+            }
         }
     }
 
@@ -167,6 +200,22 @@ impl Prover {
         for thread in self.threads.drain(..) {
             // A panic on a thread of ours was already reported by the panic hook.
             let _ = thread.join();
+        }
+    }
+}
+
+/// Has the pools tell the hook of events what their slots do.
+fn watch(shared: &Arc<Shared>) {
+    for (class, of) in shared.classes.iter().enumerate() {
+        for (node, pool) in of.pools.iter().enumerate() {
+            // Weak: what the pool holds must not hold the pool.
+            let shared = Arc::downgrade(shared);
+            pool.watch(Box::new(move |index, place| {
+                if let Some(shared) = shared.upgrade() {
+                    let what = What::Slot { index, place };
+                    (shared.hooks.event)(&Event { class, node, what });
+                }
+            }));
         }
     }
 }

@@ -11,6 +11,9 @@ use crate::error::Error;
 use crate::groth16::Sums;
 use crate::memory::slot::{Part, Ready, Slot};
 
+/// Priority, arrival, partition: the most urgent is the least.
+pub(super) type Key = (std::cmp::Reverse<super::Priority>, u64, usize);
+
 /// One partition of a request.
 #[derive(Clone)]
 pub(super) struct Task {
@@ -20,9 +23,25 @@ pub(super) struct Task {
 
 impl Task {
     /// Most urgent first: smallest key.
-    pub fn key(&self) -> (std::cmp::Reverse<super::Priority>, u64, usize) {
+    pub fn key(&self) -> Key {
         (std::cmp::Reverse(self.job.priority), self.job.arrival, self.partition)
     }
+}
+
+/// A part of a slot that is being filled.
+pub(super) struct Begun {
+    pub task: Task,
+    /// Index of the slot's node.
+    pub node: usize,
+    pub part: Part,
+}
+
+/// A partition whose witness is there.
+pub(super) struct Filled {
+    pub task: Task,
+    /// Index of the slot's node.
+    pub node: usize,
+    pub slot: Slot<Ready>,
 }
 
 /// A partition whose sums are there.
@@ -38,9 +57,9 @@ pub(super) struct Waiting {
     /// Partitions without a slot.
     pub pending: Vec<Task>,
     /// Parts of slots that are being filled.
-    pub parts: Vec<(Task, Part)>,
+    pub parts: Vec<Begun>,
     /// Filled slots.
-    pub ready: Vec<(Task, Slot<Ready>)>,
+    pub ready: Vec<Filled>,
     /// Sums to be blinded, assembled and verified.
     pub summed: Vec<Summed>,
     /// No new work; threads end when nothing is left.
@@ -80,6 +99,13 @@ impl Queue {
 
     pub fn notify(&self) {
         self.changed.notify_all();
+    }
+
+    /// Something that threads look at beside the lists has changed: a slot is free.
+    pub fn changed(&self) {
+        // With the lock no thread is between its look and its wait.
+        drop(self.lock());
+        self.notify();
     }
 
     /// Calls `take` until it gives something, waiting for changes in between; `None` when the
@@ -139,8 +165,9 @@ fn reserve<T>(list: &mut Vec<T>, total: usize) {
     list.reserve(total.saturating_sub(list.len()));
 }
 
-/// Takes the most urgent entry out of a list.
-pub(super) fn take_first<T>(list: &mut Vec<T>, task: impl Fn(&T) -> &Task) -> Option<T> {
-    let first = (0..list.len()).min_by_key(|&i| task(&list[i]).key())?;
+/// Takes the entry with the least key out of a list; those without a key stay.
+pub(super) fn take_first<T, K: Ord>(list: &mut Vec<T>, key: impl Fn(&T) -> Option<K>) -> Option<T> {
+    let keys = list.iter().enumerate().filter_map(|(i, entry)| Some((key(entry)?, i)));
+    let (_, first) = keys.min()?;
     Some(list.swap_remove(first))
 }

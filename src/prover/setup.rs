@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::fixed::fixed_bytes;
-use super::{Class, Hooks, Prover};
+use super::{Class, Crew, Hooks, Prover};
 use crate::circuit::compiled::Compiled;
 use crate::circuit::kinds;
-use crate::config::{Backend, Config, DevParameters};
+use crate::config::{Backend, Config, DevParameters, Mode};
 use crate::error::{Error, Result};
 use crate::groth16::cpu::lane::CpuLane;
 use crate::groth16::verify::PreparedKey;
@@ -16,7 +16,7 @@ use crate::input::class::{CircuitId, SectorSize};
 use crate::memory::arena::Arena;
 use crate::memory::heap::{self, ProcessBytes};
 use crate::memory::slot::SlotPool;
-use crate::plan::{ArenaPlan, ClassNeed, Plan, Purpose, Threads};
+use crate::plan::{ClassNeed, Plan, Purpose};
 use crate::srs::check::{Check, check_points};
 use crate::srs::find::{self, Directory, Found, Search};
 use crate::srs::layout::Counts;
@@ -48,18 +48,20 @@ pub fn prepare(config: &Config, ids: &[CircuitId]) -> Result<Ready> {
     let mut host = Host::read()?;
     // The plan counts the whole process, so what it has already is a part of what there is.
     host.memory.bytes += ProcessBytes::read().map_err(no_status)?.anonymous;
-    let threads = Threads::new(config, &host)?.lane_cpus.len();
     let mut compiled = Vec::with_capacity(ids.len());
     for id in ids {
         compiled.push((*id, Arc::new(kinds::compile(*id)?)));
     }
-    let needs: Vec<ClassNeed> = compiled
+    let lane_bytes: Vec<_> =
+        compiled.iter().map(|(_, compiled)| |threads| CpuLane::bytes(compiled, threads)).collect();
+    let needs: Vec<ClassNeed<'_>> = compiled
         .iter()
-        .map(|(id, compiled)| ClassNeed {
+        .zip(&lane_bytes)
+        .map(|((id, compiled), lane_bytes)| ClassNeed {
             id: *id,
             shape: compiled.shape,
             srs_bytes: SrsLayout::bytes(compiled),
-            lane_bytes: CpuLane::bytes(compiled, threads),
+            lane_bytes,
             compiled_bytes: compiled.bytes(),
         })
         .collect();
@@ -73,7 +75,7 @@ pub fn prepare(config: &Config, ids: &[CircuitId]) -> Result<Ready> {
                 .into(),
         );
     }
-    let fixed = fixed_bytes(&needs, &plan.threads)?;
+    let fixed = fixed_bytes(&needs, &plan)?;
     Ok(Ready { compiled, plan: plan.with_fixed(fixed) })
 }
 
@@ -140,7 +142,7 @@ pub fn find_or_make(config: &Config, ready: &Ready, show: Show<'_>) -> Result<Pa
         if let Search::Missing(_) = searched
             && may_make
         {
-            make_dev(config, *id, compiled, &ready.plan.threads.lane_cpus, false, show)?;
+            make_dev(config, *id, compiled, &ready.plan.lane_cpus(), false, show)?;
             found.push(search(config, *id)?.required()?);
         } else {
             found.push(searched.required()?);
@@ -231,13 +233,16 @@ pub fn start(
     hooks: Hooks,
     show: Show<'_>,
 ) -> Result<Prover> {
-    let (classes, lane) = build(config, ready, parameters, show)?;
-    let cpus: Vec<Option<usize>> =
-        ready.plan.threads.synthesis_cpus.iter().copied().map(Some).collect();
-    Prover::start(classes, vec![Box::new(lane)], &cpus, hooks)
+    let (classes, lanes) = build(config, ready, parameters, show)?;
+    let crews = ready.plan.nodes.iter().zip(lanes).map(|(node, lane)| Crew {
+        lanes: vec![Box::new(lane)],
+        synthesis_cpus: node.synthesis_cpus.iter().copied().map(Some).collect(),
+    });
+    Prover::start(classes, crews.collect(), config.numa != Mode::Strict, hooks)
 }
 
-/// Maps the arenas and reads the parameters into them: all that [`Prover::start`] needs.
+/// Maps the arenas and reads the parameters into them: all that [`Prover::start`] needs. The lanes
+/// are in the order of the plan's nodes.
 ///
 /// # Errors
 /// [`Error::Host`] when the host does not give what was planned, [`Error::Parameters`] when a file
@@ -247,47 +252,76 @@ pub fn build(
     ready: &mut Ready,
     parameters: &Parameters,
     show: Show<'_>,
-) -> Result<(Vec<Class>, CpuLane)> {
+) -> Result<(Vec<Class>, Vec<CpuLane>)> {
     ready.plan.admit()?;
-    let team = team("lane", &ready.plan.threads.lane_cpus)?;
-    let mut warnings = Vec::new();
-    // Parameters first: what reading them takes for a moment is given back before the lane, which
-    // is larger, is mapped.
-    let mut srs_arena = map(&ready.plan, Purpose::Srs, &mut warnings)?;
-    let mut loaded = Vec::new();
-    for ((_, compiled), found) in ready.compiled.iter().zip(&parameters.found) {
-        verify_digest(config, found, show)?;
-        let region = srs_arena.cut(SrsLayout::bytes(compiled));
-        let progress = |done, total| show("reading parameters", done, total);
-        loaded.push(Srs::load(&found.params, &found.vk, compiled, region, &team, &progress)?);
+    let (plan, mut warnings) = (&ready.plan, Vec::new());
+    let mut teams = Vec::new();
+    for node in &plan.nodes {
+        teams.push(team(&format!("lane{}", node.node), &node.lane_cpus)?);
     }
+    // Parameters first: what reading them takes for a moment is given back before the lanes, which
+    // are larger, are mapped.
+    let mut classes = load(config, ready, parameters, &teams, show, &mut warnings)?;
     heap::purge().map_err(|e| Error::Host(format!("jemalloc: {e}")))?;
-    let mut slots_arena = map(&ready.plan, Purpose::Slots, &mut warnings)?;
-    let lane_arena = map(&ready.plan, Purpose::Lane, &mut warnings)?;
-    let mut classes = Vec::new();
-    for (((id, compiled), srs), planned) in
-        ready.compiled.iter().zip(loaded).zip(&ready.plan.classes)
-    {
-        let region = slots_arena.cut(planned.slots * planned.slot_bytes);
-        let key = srs.key().to_bellperson();
-        classes.push(Class {
-            id: *id,
-            compiled: Arc::clone(compiled),
-            prepared: PreparedKey::new(&key),
-            pool: SlotPool::new(region, compiled.shape, planned.slots),
-            srs,
-            key,
-        });
+    let mut lanes = Vec::new();
+    for (node, team) in plan.nodes.iter().zip(teams) {
+        let mut arena = map(plan, Purpose::Slots, node.node, &mut warnings)?;
+        for (class, planned) in classes.iter_mut().zip(&plan.classes) {
+            let region = arena.cut(node.slots * planned.slot_bytes);
+            class.pools.push(SlotPool::new(region, class.compiled.shape, node.slots));
+        }
+        lanes.push(CpuLane::new(team, map(plan, Purpose::Lane, node.node, &mut warnings)?));
     }
     for warning in &warnings {
         log::warn!("{warning}");
     }
     ready.plan.warnings.append(&mut warnings);
-    Ok((classes, CpuLane::new(team, lane_arena)))
+    Ok((classes, lanes))
 }
 
-fn map(plan: &Plan, purpose: Purpose, warnings: &mut Vec<String>) -> Result<Arena> {
-    let arena: &ArenaPlan = plan.arena(purpose).expect("every class needs all three arenas");
+/// Every circuit with its parameters in the memory of every node, and no slots yet. The files are
+/// read and checked once, by the first node.
+fn load(
+    config: &Config,
+    ready: &Ready,
+    parameters: &Parameters,
+    teams: &[Team],
+    show: Show<'_>,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<Class>> {
+    let mut arenas = Vec::new();
+    for node in &ready.plan.nodes {
+        arenas.push(map(&ready.plan, Purpose::Srs, node.node, warnings)?);
+    }
+    let mut classes = Vec::new();
+    for ((id, compiled), found) in ready.compiled.iter().zip(&parameters.found) {
+        verify_digest(config, found, show)?;
+        let mut srs: Vec<Srs> = Vec::new();
+        for (arena, team) in arenas.iter_mut().zip(teams) {
+            let region = arena.cut(SrsLayout::bytes(compiled));
+            srs.push(match srs.first() {
+                Some(first) => first.copy(region, team),
+                None => {
+                    let progress = |done, total| show("reading parameters", done, total);
+                    Srs::load(&found.params, &found.vk, compiled, region, team, &progress)?
+                }
+            });
+        }
+        let key = srs[0].key().to_bellperson();
+        classes.push(Class {
+            id: *id,
+            compiled: Arc::clone(compiled),
+            prepared: PreparedKey::new(&key),
+            key,
+            srs,
+            pools: Vec::new(),
+        });
+    }
+    Ok(classes)
+}
+
+fn map(plan: &Plan, purpose: Purpose, node: usize, warnings: &mut Vec<String>) -> Result<Arena> {
+    let arena = plan.arena(purpose, node).expect("every class needs all three arenas");
     let (arena, told) = Arena::map(arena)?;
     warnings.extend(told);
     Ok(arena)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use blstrs::Scalar;
 
 use super::job::{Job, Ticket};
-use super::queue::{Queue, Waiting};
+use super::queue::{Begun, Queue, Waiting};
 use super::threads::{Step, next_step};
 use super::*;
 use crate::circuit::shape::{PartShape, Shape};
@@ -47,14 +47,14 @@ fn told(step: Option<Step>) -> String {
         None => "waits".into(),
         Some(Step::GiveUp) => "gives up".into(),
         Some(Step::Partition(task, _)) => format!("begins {} {}", task.job.arrival, task.partition),
-        Some(Step::Part(task, part)) => {
+        Some(Step::Part(Begun { task, part, .. })) => {
             format!("fills {} {} {}", task.job.arrival, task.partition, part.part())
         }
     }
 }
 
 fn step(waiting: &mut Waiting, pools: &[SlotPool]) -> Option<Step> {
-    next_step(waiting, &mut |class| pools[class].try_take())
+    next_step(waiting, 0, &mut |class| pools[class].try_take())
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn begun_slots_are_finished_first_but_for_something_more_urgent() {
     let mut waiting = queue.lock();
     let Some(Step::Partition(task, slot)) = step(&mut waiting, &pools) else { panic!("a slot") };
     let guards = slot.fill().split();
-    waiting.parts.extend(guards.map(|guard| (task.clone(), guard)));
+    waiting.parts.extend(guards.map(|part| Begun { task: task.clone(), node: 0, part }));
     drop(waiting);
     queue.submit(&job(1, 0, Priority::High, 1));
     let mut waiting = queue.lock();

@@ -4,35 +4,37 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
-use super::queue::{Summed, Task, Waiting, take_first};
+use super::events::{Event, What};
+use super::queue::{Begun, Filled, Summed, Task, Waiting, take_first};
 use super::{Priority, Shared};
 use crate::error::Error;
-use crate::groth16::Lane;
 use crate::groth16::assemble::{Blinding, assemble};
 use crate::groth16::verify::Proof;
-use crate::memory::slot::{Free, Home, Part, Ready, Slot};
+use crate::groth16::{Lane, Stage};
+use crate::memory::slot::{Free, Home, Slot};
 use crate::witness::generic;
 
 /// What a synthesis thread does next.
 pub(super) enum Step {
-    Part(Task, Part),
+    Part(Begun),
     Partition(Task, Slot<Free>),
     /// A partition of a failed request was taken off the list.
     GiveUp,
 }
 
-/// A synthesis thread: finishes slots that are begun before it begins another of no higher
-/// priority, takes the most urgent partition that has a free slot, and ends when the queue has
-/// drained.
-pub(super) fn synthesis(shared: &Shared) {
-    let mut take = |class: usize| shared.classes[class].pool.try_take();
-    while let Some(step) = shared.queue.next(|waiting| next_step(waiting, &mut take)) {
+/// A synthesis thread: finishes slots of its node that are begun before it begins another of no
+/// higher priority, takes the most urgent partition that has a free slot there, and ends when the
+/// queue has drained.
+pub(super) fn synthesis(shared: &Shared, node: usize) {
+    let mut take = |class: usize| shared.classes[class].pools[node].try_take();
+    while let Some(step) = shared.queue.next(|waiting| next_step(waiting, node, &mut take)) {
         match step {
-            Step::Part(task, guard) => fill(shared, task, guard),
+            Step::Part(begun) => fill(shared, begun),
             Step::Partition(task, slot) => {
+                task.job.begin();
                 let mut waiting = shared.queue.lock();
-                for guard in slot.fill().split() {
-                    waiting.parts.push((task.clone(), guard));
+                for part in slot.fill().split() {
+                    waiting.parts.push(Begun { task: task.clone(), node, part });
                 }
                 drop(waiting);
                 shared.queue.notify();
@@ -42,15 +44,17 @@ pub(super) fn synthesis(shared: &Shared) {
     }
 }
 
-/// What to do next, if there is anything; `take` gives a slot of a class, if one is free.
+/// What to do next on a node, if there is anything; `take` gives a slot of a class, if one is free.
 pub(super) fn next_step(
     waiting: &mut Waiting,
+    node: usize,
     take: &mut impl FnMut(usize) -> Option<Slot<Free>>,
 ) -> Option<Step> {
-    let begun = waiting.parts.iter().map(|(task, _)| task.job.priority).max();
+    let here = waiting.parts.iter().filter(|begun| begun.node == node);
+    let begun = here.map(|begun| begun.task.job.priority).max();
     begin(waiting, begun, take).or_else(|| {
-        let (task, guard) = take_first(&mut waiting.parts, |(task, _)| task)?;
-        Some(Step::Part(task, guard))
+        let key = |begun: &Begun| (begun.node == node).then(|| begun.task.key());
+        take_first(&mut waiting.parts, key).map(Step::Part)
     })
 }
 
@@ -80,7 +84,8 @@ fn begin(
     }
 }
 
-fn fill(shared: &Shared, task: Task, mut guard: Part) {
+fn fill(shared: &Shared, begun: Begun) {
+    let Begun { task, node, part: mut guard } = begun;
     let began = Instant::now();
     let job = &task.job;
     if job.failed() {
@@ -102,7 +107,7 @@ fn fill(shared: &Shared, task: Task, mut guard: Part) {
         Ok(()) => match guard.finish() {
             Home::Waiting => {}
             Home::Ready(slot) => {
-                shared.queue.lock().ready.push((task, slot));
+                shared.queue.lock().ready.push(Filled { task, node, slot });
                 shared.queue.notify();
             }
             Home::Failed => shared.queue.close(),
@@ -116,12 +121,16 @@ fn fill(shared: &Shared, task: Task, mut guard: Part) {
     }
 }
 
-/// A lane: takes the most urgent Ready slot, leaves five points.
-pub(super) fn lane(shared: &Shared, lane: &mut dyn Lane) {
-    while let Some((task, slot)) = shared
-        .queue
-        .next(|waiting| take_first(&mut waiting.ready, |(task, _): &(Task, Slot<Ready>)| task))
-    {
+/// A lane on a node: takes the most urgent Ready slot, of equally urgent ones a slot of its own
+/// node first, and leaves five points.
+pub(super) fn lane(shared: &Shared, number: usize, node: usize, lane: &mut dyn Lane) {
+    let key = |filled: &Filled| {
+        let (priority, arrival, partition) = filled.task.key();
+        let far = filled.node != node;
+        (!far || shared.roam).then_some((priority, far, arrival, partition))
+    };
+    while let Some(filled) = shared.queue.next(|waiting| take_first(&mut waiting.ready, key)) {
+        let Filled { task, slot, .. } = filled;
         let class = &shared.classes[task.job.class];
         if task.job.failed() {
             drop(slot);
@@ -129,12 +138,21 @@ pub(super) fn lane(shared: &Shared, lane: &mut dyn Lane) {
             continue;
         }
         let began = Instant::now();
+        let at = |stage| {
+            shared.stages.go(number, stage);
+            let (arrival, partition) = (task.job.arrival, task.partition);
+            let what = What::Lane { lane: number, stage, arrival, partition };
+            (shared.hooks.event)(&Event { class: task.job.class, node, what });
+            // The slot may have gone home in the middle of the lane's work.
+            shared.queue.changed();
+        };
         let attempt = usize::from(task.job.state().attempts[task.partition]);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            let mut sums = lane.sums(&class.compiled, &class.srs, slot)?;
+            let mut sums = lane.sums(&class.compiled, &class.srs[node], slot, &at)?;
             (shared.hooks.sums)(task.partition, attempt, &mut sums);
             Ok(sums)
         }));
+        at(Stage::Idle);
         task.job.state().times.prove += began.elapsed();
         match outcome {
             Ok(Ok(sums)) => {
@@ -153,9 +171,8 @@ pub(super) fn lane(shared: &Shared, lane: &mut dyn Lane) {
 
 /// A finish thread: r and s, assembly, the pairing check, and one more try if it fails.
 pub(super) fn finish(shared: &Shared) {
-    while let Some(summed) =
-        shared.queue.next(|waiting| take_first(&mut waiting.summed, |summed| &summed.task))
-    {
+    let key = |summed: &Summed| Some(summed.task.key());
+    while let Some(summed) = shared.queue.next(|waiting| take_first(&mut waiting.summed, key)) {
         let Summed { task, sums, backend } = summed;
         if task.job.failed() {
             shared.queue.close();

@@ -9,6 +9,7 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Mutex;
 
 use blstrs::{G1Affine, G2Affine};
 
@@ -143,6 +144,23 @@ impl Srs {
         })?;
         zero_gaps(region, &layout);
         Ok(Srs { arena, layout, key })
+    }
+
+    /// The same SRS in an arena of another node, copied by that node's threads.
+    pub fn copy(&self, mut arena: Arena, team: &Team) -> Self {
+        let from: &[u8] = self.arena.view().take(self.layout.len());
+        let to: &mut [u8] = arena.carve().take(self.layout.len());
+        let each = from.len().div_ceil(team.len());
+        let pieces: Vec<Mutex<(&mut [u8], &[u8])>> =
+            to.chunks_mut(each).zip(from.chunks(each)).map(Mutex::new).collect();
+        team.run(&|n| {
+            if let Some(piece) = pieces.get(n) {
+                let (to, from) = &mut *piece.lock().unwrap_or_else(|e| e.into_inner());
+                to.copy_from_slice(from);
+            }
+        });
+        drop(pieces);
+        Srs { arena, layout: self.layout.clone(), key: self.key.clone() }
     }
 
     pub fn key(&self) -> &VerifyingKey {

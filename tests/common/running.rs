@@ -3,19 +3,19 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use berth::circuit::compiled::Compiled;
 use berth::config::Config;
 use berth::error::Result;
 use berth::groth16::cpu::lane::CpuLane;
 use berth::groth16::verify::Proof;
-use berth::groth16::{Lane, Sums};
+use berth::groth16::{Lane, Stage, Sums};
 use berth::input::class::{CircuitId, Kind};
 use berth::input::{self, Input, Meta, PorepOptions, Vanilla};
 use berth::memory::slot::{Ready, Slot};
 use berth::plan::Plan;
-use berth::prover::{Class, Hooks, Outcome, Prover, setup};
+use berth::prover::{Class, Crew, Hooks, Outcome, Prover, setup};
 use berth::srs::read::Srs;
 
 use super::common;
@@ -57,7 +57,7 @@ pub fn porep(name: &str) -> Input {
 /// A lane that a test wraps around the real one.
 pub struct Around<F> {
     pub lane: CpuLane,
-    pub around: F,
+    pub around: Arc<Mutex<F>>,
 }
 
 /// Calls the real lane.
@@ -71,9 +71,16 @@ where
         "cpu"
     }
 
-    fn sums(&mut self, compiled: &Compiled, srs: &Srs, slot: Slot<Ready>) -> Result<Sums> {
-        let mut call = |lane: &mut CpuLane, slot| lane.sums(compiled, srs, slot);
-        (self.around)(&mut self.lane, slot, &mut call)
+    fn sums(
+        &mut self,
+        compiled: &Compiled,
+        srs: &Srs,
+        slot: Slot<Ready>,
+        at: &dyn Fn(Stage),
+    ) -> Result<Sums> {
+        let mut call = |lane: &mut CpuLane, slot| lane.sums(compiled, srs, slot, at);
+        let mut around = self.around.lock().unwrap_or_else(|e| e.into_inner());
+        around(&mut self.lane, slot, &mut call)
     }
 }
 
@@ -81,15 +88,15 @@ where
 pub struct Built {
     pub plan: Plan,
     pub classes: Vec<Class>,
-    pub lane: CpuLane,
+    pub lanes: Vec<CpuLane>,
 }
 
 pub fn build(config: &Config, id: CircuitId) -> Built {
     let mut ready = setup::prepare(config, &[id]).unwrap();
     let show = |_: &str, _, _| {};
     let parameters = setup::find_or_make(config, &ready, &show).unwrap();
-    let (classes, lane) = setup::build(config, &mut ready, &parameters, &show).unwrap();
-    Built { plan: ready.plan, classes, lane }
+    let (classes, lanes) = setup::build(config, &mut ready, &parameters, &show).unwrap();
+    Built { plan: ready.plan, classes, lanes }
 }
 
 /// The sums of the tests' WindowPoSt request, which are the same whenever they are made: for tests
@@ -125,14 +132,17 @@ impl Built {
         })
     }
 
-    /// Starts with `around` called in place of the lane.
+    /// Starts with `around` called in place of the lane, by one lane at a time.
     pub fn start_around<F>(self, hooks: Hooks, around: F) -> Prover
     where
         F: FnMut(&mut CpuLane, Slot<Ready>, &mut Call<'_>) -> Result<Sums> + Send + 'static,
     {
-        let cpus: Vec<_> = self.plan.threads.synthesis_cpus.iter().copied().map(Some).collect();
-        let lane = Around { lane: self.lane, around };
-        Prover::start(self.classes, vec![Box::new(lane)], &cpus, hooks).unwrap()
+        let around = Arc::new(Mutex::new(around));
+        let crews = self.plan.nodes.iter().zip(self.lanes).map(|(node, lane)| Crew {
+            lanes: vec![Box::new(Around { lane, around: Arc::clone(&around) })],
+            synthesis_cpus: node.synthesis_cpus.iter().copied().map(Some).collect(),
+        });
+        Prover::start(self.classes, crews.collect(), true, hooks).unwrap()
     }
 }
 
@@ -147,10 +157,11 @@ pub fn holds(prover: &Prover, outcome: &Outcome, input: &Input) -> bool {
 
 /// Waits until no slot is out.
 pub fn come_home(prover: &Prover) {
-    let pool = &prover.classes()[0].pool;
     let began = std::time::Instant::now();
-    while pool.occupancy().home != pool.count() {
-        assert!(began.elapsed().as_secs() < 60, "slots stay out: {:?}", pool.occupancy());
-        std::thread::sleep(std::time::Duration::from_millis(1));
+    for pool in &prover.classes()[0].pools {
+        while pool.occupancy().home != pool.count() {
+            assert!(began.elapsed().as_secs() < 60, "slots stay out: {:?}", pool.occupancy());
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
     }
 }

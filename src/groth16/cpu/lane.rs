@@ -17,7 +17,7 @@ use super::rows;
 use crate::circuit::compiled::{Compiled, QueryName, Selection};
 use crate::circuit::shape::Witness;
 use crate::error::Result;
-use crate::groth16::{Lane, Sums};
+use crate::groth16::{Lane, Stage, Sums};
 use crate::memory::arena::{Arena, piece_bytes};
 use crate::memory::slot::{Ready, Slot};
 use crate::srs::read::Srs;
@@ -88,6 +88,7 @@ impl CpuLane {
         compiled: &Compiled,
         srs: &Srs,
         witness: Witness<'_>,
+        at: &dyn Fn(Stage),
     ) -> Result<Sums> {
         let team = &self.team;
         let pieces = Pieces::new(compiled, team.len());
@@ -102,16 +103,23 @@ impl CpuLane {
             let mut carve = Halves { rest: &mut *scratch };
             let (b, c) = (carve.take(domain), carve.take(domain));
             let a = &mut a[..domain];
+            at(Stage::Rows);
             rows::evaluate(team, compiled, witness, a, b);
             let mut transform = Domain::new(shape.log_domain(), table, team.len());
+            at(Stage::Quotient);
             quotient(team, &mut transform, a, b, c)?;
         }
+        at(Stage::H);
         let points = srs.h();
         let h = msm::msm_g1(team, points, &a[..points.len()], scratch);
         let mut query = Query { team, compiled, witness, scalars: a, scratch };
+        at(Stage::L);
         let l = query.sum_g1(QueryName::L, srs.l_bits(), srs.l_wides());
+        at(Stage::A);
         let a = query.sum_g1(QueryName::A, srs.a_bits(), srs.a_wides());
+        at(Stage::BG1);
         let b_g1 = query.sum_g1(QueryName::B, srs.b_g1_bits(), srs.b_g1_wides());
+        at(Stage::BG2);
         // The wide scalars of B are still there.
         let bits = Runs { compiled, witness, name: QueryName::B };
         let b_g2 = msm::sum_g2(team, srs.b_g2_bits(), &bits, query.scratch)
@@ -130,9 +138,15 @@ impl Lane for CpuLane {
         "cpu"
     }
 
-    fn sums(&mut self, compiled: &Compiled, srs: &Srs, slot: Slot<Ready>) -> Result<Sums> {
+    fn sums(
+        &mut self,
+        compiled: &Compiled,
+        srs: &Srs,
+        slot: Slot<Ready>,
+        at: &dyn Fn(Stage),
+    ) -> Result<Sums> {
         let slot = slot.prove();
-        let sums = self.sums_of(compiled, srs, slot.witness());
+        let sums = self.sums_of(compiled, srs, slot.witness(), at);
         slot.release();
         sums
     }

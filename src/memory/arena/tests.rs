@@ -186,7 +186,7 @@ fn the_slot_mapping_is_slots_times_slot_bytes_rounded_up_once() {
         id: "window-2k".parse().unwrap(),
         shape,
         srs_bytes: 0,
-        lane_bytes: 0,
+        lane_bytes: &|_| 0,
         compiled_bytes: 0,
     };
     for (hugepages, page) in [("auto", None), ("off", Some(4096))] {
@@ -197,7 +197,7 @@ fn the_slot_mapping_is_slots_times_slot_bytes_rounded_up_once() {
         host.nodes.iter_mut().for_each(|node| node.hugepages.clear());
         let plan = Plan::new(&config, &host, std::slice::from_ref(&need)).unwrap();
         assert_eq!(plan.arenas.len(), 1);
-        let planned = plan.arena(Purpose::Slots).unwrap();
+        let planned = plan.arena(Purpose::Slots, 0).unwrap();
         assert_eq!(planned.need_bytes, 7 * shape.slot_bytes());
         let page = page.unwrap_or(planned.page_bytes);
         let (arena, _) = Arena::map(planned).unwrap();
