@@ -35,6 +35,24 @@ pub struct MemoryBound {
     pub by: String,
 }
 
+/// How many hugetlb pages of one size this process can still take from all nodes together, where
+/// that can be less than what the pools of its nodes hold, and what says so.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HugetlbLimit {
+    pub page_bytes: usize,
+    pub available_bytes: u64,
+    pub by: String,
+}
+
+/// A GPU that the PCI bus shows; whether a driver can use it is not known here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gpu {
+    /// As the kernel writes it, `0000:65:00.0`.
+    pub address: String,
+    /// The node whose memory is nearest; `None` where the firmware does not say.
+    pub node: Option<usize>,
+}
+
 /// The host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Host {
@@ -49,6 +67,10 @@ pub struct Host {
     pub lock_bytes: Option<u64>,
     /// The tightest bound on memory.
     pub memory: MemoryBound,
+    /// The tightest bound for each size of hugetlb pages that has one, ascending by page size.
+    pub hugetlb_limits: Vec<HugetlbLimit>,
+    /// GPUs of NVIDIA, ascending by PCI address.
+    pub gpus: Vec<Gpu>,
 }
 
 impl Host {
@@ -68,10 +90,12 @@ impl Host {
         let told = |e: std::io::Error| Error::Host(format!("cannot read the host: {e}"));
         let topology = Topology::read(root).map_err(told)?;
         let limits = Limits::read(root).map_err(told)?;
-        Ok(Self::new(&topology, &limits, base_page_bytes()))
+        let gpus = numa::pci::nvidia_gpus(root).map_err(told)?;
+        let gpus = gpus.into_iter().map(|gpu| Gpu { address: gpu.address, node: gpu.node });
+        Ok(Host { gpus: gpus.collect(), ..Self::new(&topology, &limits, base_page_bytes()) })
     }
 
-    /// What `limits` leave of `topology`.
+    /// What `limits` leave of `topology`, apart from GPUs.
     pub fn new(topology: &Topology, limits: &Limits, base_page_bytes: usize) -> Self {
         let allowed = |id| limits.memory_nodes.as_ref().is_none_or(|nodes| nodes.contains(&id));
         let nodes: Vec<Node> = topology
@@ -95,6 +119,8 @@ impl Host {
             .collect();
         Host {
             memory: memory_bound(topology, limits, &nodes),
+            hugetlb_limits: hugetlb_limits(topology, limits, &nodes),
+            gpus: Vec::new(),
             nodes,
             numa: topology.numa,
             base_page_bytes,
@@ -147,6 +173,31 @@ fn memory_bound(topology: &Topology, limits: &Limits, nodes: &[Node]) -> MemoryB
     bound
 }
 
+/// What binds all nodes together: the control groups, and the promises that the kernel made to
+/// mappings, which it counts for the whole host. For each size of pages the tighter one.
+fn hugetlb_limits(topology: &Topology, limits: &Limits, nodes: &[Node]) -> Vec<HugetlbLimit> {
+    let groups = limits.hugetlb.iter().map(|group| HugetlbLimit {
+        page_bytes: group.page_bytes,
+        available_bytes: group.available_bytes,
+        by: format!("the control group ({} is {})", group.file.display(), group.limit_bytes),
+    });
+    let bytes = |pool: &HugePages| pool.free as u64 * pool.page_bytes as u64;
+    let promises = topology.hugepages.iter().filter_map(|host| {
+        let pools = nodes.iter().flat_map(|node| &node.hugepages);
+        let free: u64 = pools.filter(|pool| pool.page_bytes == host.page_bytes).map(bytes).sum();
+        let by = "the pages of all nodes that are not promised to mappings (resv_hugepages)";
+        (bytes(host) < free).then(|| HugetlbLimit {
+            page_bytes: host.page_bytes,
+            available_bytes: bytes(host),
+            by: by.to_owned(),
+        })
+    });
+    let mut tightest: Vec<HugetlbLimit> = groups.chain(promises).collect();
+    tightest.sort_by_key(|limit| (limit.page_bytes, limit.available_bytes));
+    tightest.dedup_by_key(|limit| limit.page_bytes);
+    tightest
+}
+
 /// Address space that stacks of threads, the allocator and loaded libraries map beside what they
 /// use. Short of it a new thread can die in the C library, without an error that could be told.
 const ADDRESS_RESERVE_BYTES: u64 = 192 << 20;
@@ -174,6 +225,7 @@ mod tests {
             nodes: vec![node(0, &[[0, 4], [1, 5]]), node(1, &[[2, 6], [3, 7]])],
             numa: true,
             memory_available_bytes: 190,
+            hugepages: vec![HugePages { page_bytes: 2 << 20, total: 8, free: 6 }],
             transparent_bytes: None,
         }
     }
@@ -183,6 +235,7 @@ mod tests {
             cpus: None,
             memory_nodes: Some(vec![0, 1]),
             cgroup: None,
+            hugetlb: Vec::new(),
             lock_bytes: None,
             address_bytes: None,
         }
@@ -224,6 +277,73 @@ mod tests {
         let host = Host::new(&topology(), &limits, 4096);
         assert_eq!(host.memory.bytes, 60);
         assert!(host.memory.by.contains("/a/memory.max") && host.memory.by.contains("70"));
+    }
+
+    #[test]
+    fn the_tighter_of_promises_and_control_group_binds_hugetlb_pages() {
+        let (mut topology, mut limits) = (topology(), limits());
+        assert_eq!(Host::new(&topology, &limits, 4096).hugetlb_limits, []);
+
+        // Three pages are free on each of two nodes, but two of the six are promised.
+        topology.hugepages[0].free = 4;
+        let bound = |topology: &Topology, limits: &Limits| {
+            let [limit] = &Host::new(topology, limits, 4096).hugetlb_limits[..] else {
+                panic!("one size has a limit")
+            };
+            assert_eq!(limit.page_bytes, 2 << 20);
+            (limit.available_bytes >> 20, limit.by.clone())
+        };
+        let (megabytes, by) = bound(&topology, &limits);
+        assert_eq!(megabytes, 8);
+        assert!(by.contains("resv_hugepages"), "{by}");
+
+        let file = std::path::PathBuf::from("/sys/fs/cgroup/a/hugetlb.2MB.max");
+        limits.hugetlb = vec![numa::HugetlbLimit {
+            page_bytes: 2 << 20,
+            limit_bytes: 10 << 20,
+            available_bytes: 6 << 20,
+            file,
+        }];
+        let (megabytes, by) = bound(&topology, &limits);
+        assert_eq!(megabytes, 6);
+        assert!(by.contains("/a/hugetlb.2MB.max") && by.contains("10485760"), "{by}");
+        limits.hugetlb[0].available_bytes = 10 << 20;
+        assert_eq!(bound(&topology, &limits).0, 8);
+
+        // A process on one of the nodes is not bound by what both hold; the group still binds it.
+        limits.memory_nodes = Some(vec![0]);
+        assert_eq!(bound(&topology, &limits).0, 10);
+    }
+
+    /// Files of a host with two GPUs, one of which is on a node that this process may not use.
+    #[test]
+    fn gpus_are_told_with_their_nodes() {
+        let root = std::env::temp_dir().join(format!("berth-host-{}", std::process::id()));
+        let file = |path: &str, text: &str| {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        file("proc/meminfo", "MemTotal: 9 kB\nMemFree: 9 kB\nMemAvailable: 9 kB\n");
+        file("proc/self/status", "Name:\tx\n");
+        file("sys/devices/system/cpu/online", "0\n");
+        let gpus = [("0000:65:00.0", "1"), ("0000:17:00.0", "-1")];
+        for (address, node) in gpus {
+            let folder = format!("sys/bus/pci/devices/{address}");
+            for (name, text) in [
+                ("vendor", "0x10de"),
+                ("device", "0x2330"),
+                ("class", "0x030200"),
+                ("numa_node", node),
+            ] {
+                file(&format!("{folder}/{name}"), text);
+            }
+        }
+        let host = Host::read_under(&root);
+        std::fs::remove_dir_all(&root).unwrap();
+        let gpu = |address: &str, node| Gpu { address: address.to_owned(), node };
+        let expected = [gpu("0000:17:00.0", None), gpu("0000:65:00.0", Some(1))];
+        assert_eq!(host.unwrap().gpus, expected);
     }
 
     /// `core_affinity` asks the kernel in another way.

@@ -10,21 +10,21 @@ const LIST_MAX: usize = 1 << 16;
 /// else, such as ranges that run backwards or numbers beyond 65,535.
 pub fn parse_list(text: &str) -> Option<Vec<usize>> {
     let text = text.trim_end_matches('\n');
-    let mut list = Vec::new();
     if text.is_empty() {
-        return Some(list);
+        return Some(Vec::new());
     }
+    // Marked, not listed: ranges that repeat must not fill the memory either.
+    let mut listed: Vec<bool> = Vec::new();
     for range in text.split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         let (first, last) = (number(first)?, number(last)?);
         if first > last || last >= LIST_MAX {
             return None;
         }
-        list.extend(first..=last);
+        listed.resize(listed.len().max(last + 1), false);
+        listed[first..=last].fill(true);
     }
-    list.sort_unstable();
-    list.dedup();
-    Some(list)
+    Some((0..listed.len()).filter(|number| listed[*number]).collect())
 }
 
 /// Writes ascending numbers as the kernel does: `0-3,8`.
@@ -129,9 +129,25 @@ mod tests {
 
     #[test]
     fn lists_written_are_lists_read() {
-        for text in ["", "0", "0-3,8,10-11", "5-6"] {
+        for text in ["", "0", "0-3,8,10-11", "5-6", "0-65535", "1023-1025,8191,65535"] {
             assert_eq!(format_list(&parse_list(text).unwrap()), text);
         }
+        // Every second number, every third and so on: all lengths of runs and gaps.
+        for step in 1..=40 {
+            let list: Vec<usize> = (0..LIST_MAX).filter(|n| n % step < step.div_ceil(2)).collect();
+            assert_eq!(parse_list(&format_list(&list)), Some(list));
+        }
+    }
+
+    #[test]
+    fn a_list_that_repeats_itself_takes_no_more_memory() {
+        let text = "0-65535,".repeat(1000) + "7";
+        assert_eq!(
+            parse_list(&text).map(|list| (list.len(), list.capacity() < 1 << 20)),
+            Some((LIST_MAX, true))
+        );
+        assert_eq!(parse_list("0-65536"), None);
+        assert_eq!(parse_list("65536"), None);
     }
 
     #[test]

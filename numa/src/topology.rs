@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Result;
 use std::path::Path;
 
-use crate::files::{kilobytes, numbered, read, read_if_there, read_list, read_number};
+use crate::files::{kilobytes, numbered, read, read_if_there, read_list, read_number, wrong};
 
 /// The pool of hugetlb pages of one size on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,9 @@ pub struct Node {
     pub memory_available_bytes: u64,
     /// Ascending by page size.
     pub hugepages: Vec<HugePages>,
+    /// How far this node is from each of [`Topology::nodes`], in their order: 10 for its own
+    /// memory, 20 for memory that takes twice as long; empty where the kernel does not say.
+    pub distances: Vec<u32>,
 }
 
 impl Node {
@@ -50,6 +53,9 @@ pub struct Topology {
     pub numa: bool,
     /// Bytes that the kernel can give to new pages (`MemAvailable`).
     pub memory_available_bytes: u64,
+    /// Pools of the whole host, ascending by page size. Their free pages can be fewer than those
+    /// of the nodes together: the kernel counts promises to mappings for all nodes as one.
+    pub hugepages: Vec<HugePages>,
     /// Bytes of a transparent hugepage; `None` where they are off.
     pub transparent_bytes: Option<usize>,
 }
@@ -66,9 +72,16 @@ impl Topology {
         let online = read_list(&sys.join("cpu/online"))?;
         let ids = numbered(&sys.join("node"), "node", "")?;
         let numa = !ids.is_empty();
+        let pools = unpromised(&root.join("sys/kernel/mm/hugepages"))?;
         let mut nodes = Vec::new();
-        for id in ids {
-            nodes.push(node(&sys, id, &online)?);
+        for &id in &ids {
+            let mut node = node(&sys, id, &online, ids.len())?;
+            for pool in &mut node.hugepages {
+                // No node may offer more than the host has.
+                let host = pools.iter().find(|host| host.page_bytes == pool.page_bytes);
+                pool.free = host.map_or(pool.free, |host| pool.free.min(host.free));
+            }
+            nodes.push(node);
         }
         if !numa {
             let free = kilobytes(&meminfo_path, &meminfo, "MemFree")?;
@@ -78,20 +91,21 @@ impl Topology {
                 memory_total_bytes: kilobytes(&meminfo_path, &meminfo, "MemTotal")?,
                 memory_free_bytes: free,
                 memory_available_bytes: kilobytes(&meminfo_path, &meminfo, "MemAvailable")?,
-                hugepages: hugepages(&root.join("sys/kernel/mm/hugepages"))?,
+                hugepages: pools.clone(),
+                distances: Vec::new(),
             });
         }
-        keep_promises(&mut nodes, &root.join("sys/kernel/mm/hugepages"))?;
         Ok(Topology {
             nodes,
             numa,
             memory_available_bytes: kilobytes(&meminfo_path, &meminfo, "MemAvailable")?,
+            hugepages: pools,
             transparent_bytes: transparent(&root.join("sys/kernel/mm/transparent_hugepage"))?,
         })
     }
 }
 
-fn node(sys: &Path, id: usize, online: &[usize]) -> Result<Node> {
+fn node(sys: &Path, id: usize, online: &[usize], nodes: usize) -> Result<Node> {
     let folder = sys.join(format!("node/node{id}"));
     let mut cpus = read_list(&folder.join("cpulist"))?;
     cpus.retain(|cpu| online.binary_search(cpu).is_ok());
@@ -106,7 +120,18 @@ fn node(sys: &Path, id: usize, online: &[usize]) -> Result<Node> {
         memory_free_bytes: free,
         memory_available_bytes: free + bytes("Active(file)")? + bytes("Inactive(file)")?,
         hugepages: hugepages(&folder.join("hugepages"))?,
+        distances: distances(&folder.join("distance"), nodes)?,
     })
+}
+
+/// One number for each node that is online, or none where there is no such file.
+fn distances(path: &Path, nodes: usize) -> Result<Vec<u32>> {
+    let Some(text) = read_if_there(path)? else { return Ok(Vec::new()) };
+    let distances: Option<Vec<u32>> =
+        text.split_whitespace().map(|distance| distance.parse().ok()).collect();
+    distances
+        .filter(|distances| distances.len() == nodes)
+        .ok_or_else(|| wrong(path, &text, &format!("a distance to each of {nodes} nodes")))
 }
 
 /// Groups `cpus` by core; a CPU whose siblings the kernel does not tell is a core of its own.
@@ -136,18 +161,14 @@ fn hugepages(folder: &Path) -> Result<Vec<HugePages>> {
     Ok(pools)
 }
 
-/// Takes pages out of `free` that are promised to mappings: the kernel counts promises for all
-/// nodes together (`resv_hugepages`), so no node may offer more than the host has unpromised.
-fn keep_promises(nodes: &mut [Node], global: &Path) -> Result<()> {
-    for pool in nodes.iter_mut().flat_map(|node| &mut node.hugepages) {
-        let folder = global.join(format!("hugepages-{}kB", pool.page_bytes / 1024));
-        if folder.exists() {
-            let free = read_number(&folder.join("free_hugepages"))?;
-            let promised = read_number(&folder.join("resv_hugepages"))?;
-            pool.free = pool.free.min(free.saturating_sub(promised) as usize);
-        }
+/// The pools of the whole host, without the pages that are promised to mappings.
+fn unpromised(folder: &Path) -> Result<Vec<HugePages>> {
+    let mut pools = hugepages(folder)?;
+    for pool in &mut pools {
+        let name = format!("hugepages-{}kB/resv_hugepages", pool.page_bytes / 1024);
+        pool.free = pool.free.saturating_sub(read_number(&folder.join(name))? as usize);
     }
-    Ok(())
+    Ok(pools)
 }
 
 fn transparent(folder: &Path) -> Result<Option<usize>> {
@@ -159,4 +180,4 @@ fn transparent(folder: &Path) -> Result<Option<usize>> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

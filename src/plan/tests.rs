@@ -25,6 +25,7 @@ fn fresh() -> Host {
         transparent_bytes: Some(2 * MIB),
         lock_bytes: Some(8 << 20),
         memory: MemoryBound { bytes: 8 << 30, by: "the free memory of the host".to_owned() },
+        ..Host::default()
     }
 }
 
