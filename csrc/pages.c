@@ -1,6 +1,7 @@
 #include "pages.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/mempolicy.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -13,7 +14,8 @@
 #define MAP_HUGE_SHIFT 26
 #endif
 
-enum { WORD_BITS = 8 * sizeof(unsigned long), NODE_WORDS = 1024 / WORD_BITS };
+/* No kernel is built for more than 1,024 nodes (CONFIG_NODES_SHIFT ends at 10); four times that. */
+enum { WORD_BITS = 8 * sizeof(unsigned long), NODE_WORDS = 4096 / WORD_BITS };
 
 size_t berth_page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
@@ -71,6 +73,19 @@ int berth_pages_populate(void *address, size_t bytes) {
         result = madvise(address, bytes, MADV_POPULATE_WRITE);
     } while (result != 0 && (errno == EAGAIN || errno == EINTR));
     return result == 0 ? 0 : errno;
+}
+
+int berth_pages_populate_by_read(void *address, size_t bytes, size_t page_bytes) {
+    int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC), error = zero < 0 ? errno : 0;
+    for (size_t offset = 0; error == 0 && offset < bytes;) {
+        ssize_t got = read(zero, (char *)address + offset, 1);
+        if (got == 1)
+            offset += page_bytes;
+        else if (got == 0 || errno != EINTR)
+            error = got == 0 ? EIO : errno;
+    }
+    if (zero >= 0) close(zero);
+    return error;
 }
 
 int berth_pages_nodes(void *const *pages, int *nodes, size_t count) {

@@ -24,9 +24,14 @@ int berth_pages_map(size_t bytes, size_t align, bool transparent, void **address
 /* Binds the pages of a range to one node, before they are touched: no other node will do. */
 int berth_pages_bind(void *address, size_t bytes, unsigned node);
 
-/* Makes every page of a range present and writable. A shortage is an error here, where a touch
- * would be a SIGBUS. EINVAL: the kernel is older than 5.14 and lacks the call. */
+/* Makes every page of a range present and writable. A shortage is an error here, EFAULT where a
+ * touch would be a SIGBUS. EINVAL: the kernel is older than 5.14 and lacks the call. */
 int berth_pages_populate(void *address, size_t bytes);
+
+/* What berth_pages_populate does, for a kernel that lacks the call: read(2) of /dev/zero lets the
+ * kernel write a zero into the first byte of each page of |page_bytes|, so that a page which cannot
+ * be had is EFAULT. For a new range alone, where there are only zeros. */
+int berth_pages_populate_by_read(void *address, size_t bytes, size_t page_bytes);
 
 /* The nodes of |count| pages, one address each, into |nodes|: a node number, or a negative errno
  * for a page that is not present. */

@@ -26,6 +26,15 @@ const FOREIGN_CACHE_DEFAULT: &str = "/var/tmp/filecoin-proof-parameters";
 /// Card tables of older provers; nothing here depends on a card's name.
 const FOREIGN_CARDS: [&str; 2] = ["BELLMAN_CUSTOM_GPU", "RUST_GPU_TOOLS_CUSTOM_GPU"];
 
+/// Bytes, read as settings are: `2GiB`, `512M`, `4096`.
+///
+/// # Errors
+/// A text that says what is allowed.
+pub fn parse_size(text: &str) -> std::result::Result<u64, String> {
+    let bytes = Text::new(text).and_then(Text::size);
+    bytes.ok_or_else(|| "bytes, or a number with KiB, MiB, GiB or TiB".to_owned())
+}
+
 /// Which backend proves: `auto` prefers CUDA, `cuda` requires it, `cpu` leaves it off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {

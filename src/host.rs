@@ -17,6 +17,9 @@ pub struct Node {
     pub memory_available_bytes: u64,
     /// Pools of hugetlb pages, ascending by page size; none where memory is not allowed.
     pub hugepages: Vec<HugePages>,
+    /// Other nodes by id and how far each is, 10 for no way at all; empty where the kernel does
+    /// not say.
+    pub distances: Vec<(usize, u32)>,
 }
 
 impl Node {
@@ -25,6 +28,11 @@ impl Node {
         let mut cpus = self.cores.concat();
         cpus.sort_unstable();
         cpus
+    }
+
+    /// How far another node is; all are equally far where the kernel does not say.
+    pub fn distance(&self, to: usize) -> u32 {
+        self.distances.iter().find(|(id, _)| *id == to).map_or(u32::MAX, |(_, distance)| *distance)
     }
 }
 
@@ -98,6 +106,7 @@ impl Host {
     /// What `limits` leave of `topology`, apart from GPUs.
     pub fn new(topology: &Topology, limits: &Limits, base_page_bytes: usize) -> Self {
         let allowed = |id| limits.memory_nodes.as_ref().is_none_or(|nodes| nodes.contains(&id));
+        let ids = topology.nodes.iter().map(|node| node.id);
         let nodes: Vec<Node> = topology
             .nodes
             .iter()
@@ -113,6 +122,7 @@ impl Host {
                     cores,
                     memory_available_bytes: if memory { node.memory_available_bytes } else { 0 },
                     hugepages: if memory { node.hugepages.clone() } else { Vec::new() },
+                    distances: ids.clone().zip(node.distances.iter().copied()).collect(),
                 }
             })
             .filter(|node| !node.cores.is_empty() || node.memory_available_bytes > 0)

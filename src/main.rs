@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 
 use berth::command::{self, args::Cli};
+use berth::memory::heap::Heap;
 use clap::Parser;
 
-/// jemalloc: its per-thread counters show that the data path allocates nothing.
+/// The heap that closes: the threads of the data path allocate nothing after the start.
 #[global_allocator]
-static HEAP: jemallocator::Jemalloc = jemallocator::Jemalloc;
+static HEAP: Heap = Heap;
 
 fn main() -> ExitCode {
     // A file limit (ulimit -f) is then an error of the write, not the end of the process.

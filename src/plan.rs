@@ -2,31 +2,37 @@
 //! anything is mapped.
 //!
 //! ```text
-//! total = slots x slot_bytes + lane + SRS (each rounded up once to its pages) + compiled + fixed
+//! total = sum over nodes (slots x slot_bytes + lane + SRS, each rounded up once to its pages)
+//!       + compiled + fixed
 //! ```
 //!
-//! Pure: settings, host and needs in, plan or refusal out. With several nodes the arenas lie on
-//! one of them, the one with the most cores.
+//! Pure: settings, host and needs in, plan or refusal out.
+//!
+//! ```text
+//! nodes   which nodes get a lane            layout   threads, slots and arenas on them
+//! threads CPUs                              ladder   pages of the arenas
+//! limits  binding, locking, what is refused print    the text
+//! ```
 
 use serde::{Serialize, Serializer};
 
-use crate::circuit::shape::{PART_ALIGN, Shape};
-use crate::config::{Backend, Config, HugePages, Mode, SrsPlace, Value, WitnessMaker};
+use crate::circuit::shape::Shape;
+use crate::config::{Config, HugePages, Mode, Value};
 use crate::error::{Error, Result};
-use crate::host::{Host, MemoryBound, Node};
+use crate::host::{Host, MemoryBound};
 use crate::input::class::CircuitId;
 
 mod ladder;
+mod layout;
+mod limits;
+mod nodes;
 mod print;
 mod threads;
 
 pub(crate) use ladder::short;
+use layout::Demand;
 pub use print::{Brief, size};
 pub use threads::cpus;
-use threads::{Threads, home, usable};
-
-/// Slots beyond the partition workers, per lane: one in the lane and one on its way to it.
-const SLOTS_BEYOND_WORKERS: usize = 2;
 
 /// What one enabled circuit needs, told by the modules that will use it.
 #[derive(Clone, Copy)]
@@ -67,9 +73,25 @@ pub struct NodePlan {
     pub slots: usize,
     /// The CPU of each synthesis thread; CPUs repeat where there are more threads than cores.
     pub synthesis_cpus: Vec<usize>,
-    /// The CPU of each thread of the CPU lane. Both kinds share the cores: the lane has by far
-    /// the greater part of the work.
+    /// The CPU of each thread of the CPU lane: all of the node, and all that others lend it. Both
+    /// kinds share the cores: the lane has by far the greater part of the work.
     pub lane_cpus: Vec<usize>,
+    /// Bytes of its arenas in ordinary pages.
+    pub ordinary_bytes: usize,
+    /// Bytes that the node has for those.
+    pub available_bytes: u64,
+    /// What its arenas take out of pools of hugetlb pages, ascending by page size.
+    pub pools: Vec<PoolPlan>,
+}
+
+/// Reserved pages of one size on one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PoolPlan {
+    pub page_bytes: usize,
+    /// Pages that the plan takes.
+    pub need: usize,
+    /// Pages that are free.
+    pub free: usize,
 }
 
 /// What an arena is for.
@@ -117,7 +139,7 @@ pub struct ArenaPlan {
     /// Lock in memory, likewise; off for hugetlb pages, which are never swapped.
     #[serde(skip)]
     pub lock: Mode,
-    /// CPUs of the node, for threads that touch the pages first.
+    /// CPUs of the node, for threads that make the pages present.
     #[serde(skip)]
     pub cpus: Vec<usize>,
 }
@@ -141,6 +163,21 @@ impl ArenaPlan {
     }
 }
 
+/// A GPU that the host shows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GpuPlan {
+    /// PCI address, as the kernel writes it.
+    pub address: String,
+    /// The node whose memory is nearest; `None` where the firmware does not say.
+    pub node: Option<usize>,
+}
+
+impl GpuPlan {
+    fn new(gpu: &crate::host::Gpu) -> Self {
+        GpuPlan { address: gpu.address.clone(), node: gpu.node }
+    }
+}
+
 /// The plan.
 #[derive(Clone, Debug, Serialize)]
 pub struct Plan {
@@ -154,6 +191,7 @@ pub struct Plan {
     /// Every node with a lane; the first has the most cores.
     pub nodes: Vec<NodePlan>,
     /// CPUs for everything that is neither synthesis nor lane: parsing, the finish, the service.
+    /// Those of the cores without a synthesis thread; all where each core has one.
     pub housekeeping_cpus: Vec<usize>,
     /// Node by node, in the order slots, lane, SRS; none that is empty.
     pub arenas: Vec<ArenaPlan>,
@@ -162,6 +200,8 @@ pub struct Plan {
     pub compiled_bytes: usize,
     /// Program, tables, threads: measured after set-up, `None` before.
     pub fixed_bytes: Option<usize>,
+    /// GPUs that the host shows, ascending by PCI address.
+    pub gpus: Vec<GpuPlan>,
     pub settings: Vec<Value>,
     pub warnings: Vec<String>,
     #[serde(skip)]
@@ -179,54 +219,36 @@ impl Plan {
     pub fn new(config: &Config, host: &Host, classes: &[ClassNeed]) -> Result<Self> {
         assert!(!classes.is_empty(), "a plan is for at least one circuit");
         let mut warnings = config.notices.clone();
-        without_device(config, &mut warnings)?;
-        let threads = Threads::new(config, host)?;
-        let nodes = usable(config, host)?;
-        let home = home(&nodes)?;
-        if config.numa != Mode::Off && nodes.len() > 1 {
-            warnings.push(format!(
-                "the host has {} usable nodes; all arenas are planned on node {}",
-                nodes.len(),
-                home.id
-            ));
-        }
-        let slots = config.slots.unwrap_or(threads.partition_workers + SLOTS_BEYOND_WORKERS);
-        let lane_threads = threads.lane_cpus.len();
-        let lane_bytes = classes.iter().map(|need| (need.lane_bytes)(lane_threads)).max();
-        let classes: Vec<ClassPlan> = classes.iter().map(|need| class_plan(need, slots)).collect();
-        let needs = [
-            (Purpose::Slots, classes.iter().map(|class| class.slots * class.slot_bytes).sum()),
-            (Purpose::Lane, lane_bytes.unwrap_or(0)),
-            // Each class's part starts on `PART_ALIGN`, as `Arena::cut` gives it.
-            (Purpose::Srs, classes.iter().map(|c| c.srs_bytes.next_multiple_of(PART_ALIGN)).sum()),
-        ];
-        let mut arenas = ladder::arenas(config.hugepages, host, home, &needs, &mut warnings)?;
-        place(config, home, &mut arenas, &mut warnings)?;
-        lock(config, host, &mut arenas, &mut warnings)?;
-        let compiled_bytes = classes.iter().map(|class| class.compiled_bytes).sum();
+        limits::without_device(config, &mut warnings)?;
+        let usable = threads::usable(config, host)?;
+        let demand = Demand { config, host, classes };
+        let mut layout = nodes::choose(&demand, &usable, &mut warnings)?;
+        demand.warn_of_ordinary(&layout, &mut warnings);
+        limits::place(config, host, &mut layout, &mut warnings);
+        limits::lock(config, host, &mut layout, &mut warnings)?;
+        limits::look_at_gpus(config, host, &layout.nodes, &mut warnings);
+        let synthesis = || layout.nodes.iter().flat_map(|node| &node.synthesis_cpus).copied();
+        let synthesis_cpus: Vec<usize> = synthesis().collect();
+        let slots = layout.nodes.iter().map(|node| node.slots).sum();
         let mut plan = Plan {
             total_bytes: 0,
-            slot_bytes: classes[0].slot_bytes,
+            slot_bytes: classes[0].shape.slot_bytes(),
             slots,
-            partition_workers: threads.partition_workers,
-            housekeeping_cpus: threads.lane_cpus.clone(),
-            nodes: vec![NodePlan {
-                node: home.id,
-                slots,
-                synthesis_cpus: threads.synthesis_cpus,
-                lane_cpus: threads.lane_cpus,
-            }],
-            arenas,
-            classes,
-            compiled_bytes,
+            partition_workers: synthesis_cpus.len(),
+            housekeeping_cpus: threads::housekeeping_cpus(&usable, &synthesis_cpus),
+            nodes: layout.nodes,
+            arenas: layout.arenas,
+            classes: classes.iter().map(|need| class_plan(need, slots)).collect(),
+            compiled_bytes: classes.iter().map(|need| need.compiled_bytes).sum(),
             fixed_bytes: None,
+            gpus: host.gpus.iter().map(GpuPlan::new).collect(),
             settings: config.values.clone(),
             warnings,
             limit_bytes: config.memory_limit_bytes,
             memory: host.memory.clone(),
         };
         plan.total_bytes = plan.ordinary_bytes() + plan.pool_bytes();
-        plan.settle();
+        plan.settle(&threads::cpus(config, host)?);
         Ok(plan)
     }
 
@@ -287,6 +309,8 @@ impl Plan {
         let fewer = over.div_ceil(a_slot.max(1) as u64);
         let advice = if fewer < self.slots as u64 {
             format!("; BERTH_SLOTS={} may fit", self.slots as u64 - fewer)
+        } else if self.nodes.len() > 1 {
+            "; fewer nodes need less (BERTH_CPUS, or BERTH_NUMA=auto)".to_owned()
         } else {
             String::new()
         };
@@ -298,10 +322,10 @@ impl Plan {
     }
 
     /// Writes what was decided into the settings that had no value of their own.
-    fn settle(&mut self) {
+    fn settle(&mut self, cpus: &[usize]) {
         let workers = self.partition_workers.to_string();
         let slots = self.slots.to_string();
-        let cpus = numa::format_list(&self.lane_cpus());
+        let cpus = numa::format_list(cpus);
         for row in &mut self.settings {
             if row.origin == crate::config::Origin::Default {
                 match row.name {
@@ -315,26 +339,6 @@ impl Plan {
     }
 }
 
-/// Refuses what only a device could do, and says what has no effect without one.
-fn without_device(config: &Config, warnings: &mut Vec<String>) -> Result<()> {
-    let refuse = |what: &str, why: &str| Err(Error::Config(format!("{what}: {why}")));
-    if config.backend == Backend::Cuda {
-        return refuse("BERTH_BACKEND=cuda", "this build has no CUDA; use auto or cpu");
-    }
-    if config.srs == SrsPlace::Device {
-        return refuse("BERTH_SRS=device", "this build has no CUDA; use auto or host");
-    }
-    if config.witness == WitnessMaker::Native {
-        return refuse("BERTH_WITNESS=native", "this build has the generic one; use auto");
-    }
-    for name in ["BERTH_GPUS", "BERTH_LANES_PER_GPU", "BERTH_DEVICE_MEMORY_LIMIT"] {
-        if config.came_from(name) == name {
-            warnings.push(format!("{name} has no effect: this build has no CUDA"));
-        }
-    }
-    Ok(())
-}
-
 fn class_plan(need: &ClassNeed, slots: usize) -> ClassPlan {
     ClassPlan {
         id: need.id,
@@ -343,68 +347,6 @@ fn class_plan(need: &ClassNeed, slots: usize) -> ClassPlan {
         srs_bytes: need.srs_bytes,
         compiled_bytes: need.compiled_bytes,
     }
-}
-
-/// Binds the arenas to their node, if it has room.
-fn place(
-    config: &Config,
-    home: &Node,
-    arenas: &mut [ArenaPlan],
-    warnings: &mut Vec<String>,
-) -> Result<()> {
-    let need: usize =
-        arenas.iter().filter(|arena| !arena.pages.hugetlb()).map(|arena| arena.bytes).sum();
-    let mut bind = config.numa;
-    if bind != Mode::Off && need as u64 > home.memory_available_bytes {
-        let short = format!(
-            "node {} has {} free and its arenas need {}",
-            home.id,
-            size(home.memory_available_bytes),
-            size(need as u64)
-        );
-        if bind == Mode::Strict {
-            return Err(Error::Host(format!("{short} (BERTH_NUMA=strict)")));
-        }
-        warnings.push(format!("{short}; they are not bound to it"));
-        bind = Mode::Off;
-    }
-    for arena in arenas {
-        // Pages of a pool were counted on this node, so that is where they must come from.
-        arena.bind = if arena.pages.hugetlb() { config.numa } else { bind };
-    }
-    Ok(())
-}
-
-/// Locks what is not hugetlb, if the limit allows it.
-fn lock(
-    config: &Config,
-    host: &Host,
-    arenas: &mut [ArenaPlan],
-    warnings: &mut Vec<String>,
-) -> Result<()> {
-    let need: usize =
-        arenas.iter().filter(|arena| !arena.pages.hugetlb()).map(|arena| arena.bytes).sum();
-    let mut mode = config.lock;
-    if let Some(limit) = host.lock_bytes
-        && mode != Mode::Off
-        && need as u64 > limit
-    {
-        let short = format!(
-            "{} of arenas cannot be locked in memory: the limit is {} (raise LimitMEMLOCK in the \
-             unit, or ulimit -l)",
-            size(need as u64),
-            size(limit)
-        );
-        if mode == Mode::Strict {
-            return Err(Error::Host(format!("{short} (BERTH_LOCK=strict)")));
-        }
-        warnings.push(format!("{short}; they may be swapped out"));
-        mode = Mode::Off;
-    }
-    for arena in arenas.iter_mut().filter(|arena| !arena.pages.hugetlb()) {
-        arena.lock = mode;
-    }
-    Ok(())
 }
 
 fn as_text<S: Serializer>(id: &CircuitId, serializer: S) -> Result<S::Ok, S::Error> {

@@ -168,6 +168,13 @@ unsafe extern "C" {
     ) -> ::core::ffi::c_int;
 }
 unsafe extern "C" {
+    pub fn berth_pages_populate_by_read(
+        address: *mut ::core::ffi::c_void,
+        bytes: usize,
+        page_bytes: usize,
+    ) -> ::core::ffi::c_int;
+}
+unsafe extern "C" {
     pub fn berth_pages_nodes(
         pages: *const *mut ::core::ffi::c_void,
         nodes: *mut ::core::ffi::c_int,

@@ -2,7 +2,8 @@
 //!
 //! Fork and join without allocation: the threads are made once, and a job is a borrowed closure
 //! that each of them calls with its own number. Used wherever planned threads share one piece of
-//! work (parameter reading, dev setup, the CPU lane).
+//! work (parameter reading, dev setup, the CPU lane). A round itself allocates nothing, so the
+//! threads of a team may be closed to the heap; a panic in a job comes back from those, too.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -164,6 +165,7 @@ impl Drop for Team {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::heap;
     use std::sync::atomic::AtomicUsize;
 
     #[test]
@@ -202,5 +204,31 @@ mod tests {
             calls.fetch_add(1, Ordering::Relaxed);
         });
         assert_eq!(calls.into_inner(), 2);
+    }
+
+    #[test]
+    fn a_round_allocates_and_frees_nothing_on_any_thread() {
+        let team = Team::new("test", &[None; 3]).unwrap();
+        let seen = [const { Mutex::new(None) }; 3];
+        let look = |n: usize| *seen[n].lock().unwrap() = Some(heap::thread_bytes().unwrap());
+        team.run(&look);
+        let before = (heap::thread_bytes().unwrap(), seen.each_ref().map(|s| *s.lock().unwrap()));
+        let sum = AtomicUsize::new(0);
+        for _ in 0..100 {
+            team.split(7, &|_, range| {
+                sum.fetch_add(range.len(), Ordering::Relaxed);
+            });
+        }
+        team.run(&look);
+        let after = (heap::thread_bytes().unwrap(), seen.each_ref().map(|s| *s.lock().unwrap()));
+        assert_eq!(sum.into_inner(), 700);
+        assert_eq!(before, after);
+        // A thread that does allocate is seen.
+        team.run(&|n| {
+            let bytes = std::hint::black_box(vec![1u8; 1 << 10]);
+            look(n);
+            drop(bytes);
+        });
+        assert_ne!(after.1, seen.each_ref().map(|s| *s.lock().unwrap()));
     }
 }

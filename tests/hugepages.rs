@@ -1,46 +1,22 @@
 //! Arenas in reserved hugepages, on pages that the test reserves itself (root); a process of its
 //! own, because the pool is one for the whole host.
 
+mod common;
+#[path = "common/group.rs"]
+mod group;
+#[path = "common/pool.rs"]
+mod pool;
+
 use berth::circuit::shape::{PartShape, Shape};
 use berth::config::{Config, HugePages, Mode};
 use berth::host::Host;
 use berth::memory::heap::ProcessBytes;
 use berth::memory::{Arena, SlotPool};
 use berth::plan::{ArenaPlan, ClassNeed, Pages, Plan, Purpose};
+use group::{Group, Limit};
+use pool::{Pool, free, mappings, numa_maps};
 
 const MIB: usize = 1 << 20;
-
-/// Pages in a pool of node 0 that a test has reserved; puts the pool back on drop.
-struct Reserved {
-    file: String,
-    before: String,
-}
-
-impl Reserved {
-    /// `None` where this process may not reserve, or the memory is too fragmented.
-    fn new(page_bytes: usize, pages: usize) -> Option<Self> {
-        let folder = format!("hugepages/hugepages-{}kB", page_bytes / 1024);
-        let file = format!("/sys/devices/system/node/node0/{folder}/nr_hugepages");
-        let read = || std::fs::read_to_string(&file).ok()?.trim().parse::<usize>().ok();
-        let before = read()?;
-        std::fs::write(&file, (before + pages).to_string()).ok()?;
-        let there = read() == Some(before + pages);
-        let reserved = Reserved { file, before: before.to_string() };
-        there.then_some(reserved)
-    }
-}
-
-impl Drop for Reserved {
-    fn drop(&mut self) {
-        let _ = std::fs::write(&self.file, &self.before);
-    }
-}
-
-fn free(page_bytes: usize) -> usize {
-    let host = Host::read().unwrap();
-    let pool = host.nodes[0].hugepages.iter().find(|pool| pool.page_bytes == page_bytes).copied();
-    pool.map_or(0, |pool| pool.free)
-}
 
 fn strict(pages: Pages, page_bytes: usize, bytes: usize) -> ArenaPlan {
     ArenaPlan {
@@ -88,24 +64,34 @@ fn slot_shape() -> Shape {
 /// All steps in one test: they share the pool.
 #[test]
 fn reserved_hugepages() {
-    match Reserved::new(2 * MIB, 6) {
-        Some(_reserved) => pages_of_2m(),
-        None => eprintln!("not run: no hugepages of 2 MiB can be reserved here"),
+    if let Some(_pool) = Pool::with_free(2 * MIB, 6) {
+        pages_of_2m();
     }
-    match Reserved::new(1 << 30, 1) {
-        Some(_reserved) => pages_of_1g(),
-        None => eprintln!("not run: no hugepage of 1 GiB can be reserved here"),
+    if let Some(_pool) = Pool::with_free(1 << 30, 1) {
+        pages_of_1g();
     }
+}
+
+/// Every page lies on node 0, to which the mapping is bound, and has the planned size.
+#[track_caller]
+fn check_placement(arena: &Arena, page_bytes: usize) {
+    let words = numa_maps(arena.address());
+    let nodes: Vec<_> = words.iter().filter(|word| word.starts_with('N')).collect();
+    assert_eq!(nodes, [&format!("N0={}", arena.bytes() / page_bytes)], "{words:?}");
+    assert_eq!(words[0], "bind:0");
+    let size = format!("kernelpagesize_kB={}", page_bytes / 1024);
+    assert!(words.contains(&size), "{words:?}");
 }
 
 fn pages_of_2m() {
     let all = free(2 * MIB);
-    assert!(all >= 6);
+    let (resident, before) = (ProcessBytes::read().unwrap().hugetlb, mappings());
     let (mut arena, warnings) = Arena::map(&strict(Pages::Huge2M, 2 * MIB, 10 * MIB - 1)).unwrap();
     assert!(warnings.is_empty(), "{warnings:?}");
     assert_eq!(free(2 * MIB), all - 5);
     assert_eq!(smaps(arena.address()), (10 * MIB, 10 * MIB));
-    assert!(ProcessBytes::read().unwrap().hugetlb >= 10 << 20);
+    assert_eq!(ProcessBytes::read().unwrap().hugetlb - resident, 10 << 20);
+    check_placement(&arena, 2 * MIB);
     check_whole(&mut arena, 10 * MIB);
 
     // Another tenant holds 5 pages now: what is refused says node, size, need, free (I-09, I-12).
@@ -115,6 +101,7 @@ fn pages_of_2m() {
     assert_eq!(error.exit_code(), 3);
     let expected = format!("node 0: need {need} hugepages of 2 MiB, free {}", all - 5);
     assert!(error.to_string().contains(&expected), "{error}");
+    assert_eq!(mappings(), before + 1, "what was refused leaves no mapping");
 
     // The planner sees the same, and `auto` goes on with other pages.
     let header = PartShape { wides: 9, ..PartShape::default() };
@@ -129,8 +116,28 @@ fn pages_of_2m() {
     assert_ne!(auto.arena(Purpose::Lane, 0).unwrap().pages, Pages::Huge2M);
 
     drop(arena);
-    assert_eq!(free(2 * MIB), all);
+    assert_eq!((free(2 * MIB), mappings()), (all, before));
     slots_in_2m();
+    pages_that_a_control_group_holds_back();
+}
+
+/// The pages are free and promised, and still the kernel has fewer for this process: it finds out
+/// when they are populated, where a touch would be a SIGBUS.
+fn pages_that_a_control_group_holds_back() {
+    let limit = Limit::Huge2M(3 * 2 << 20);
+    let Some(group) = Group::with_limit("hugetlb", limit) else { return };
+    let (all, before) = (free(2 * MIB), mappings());
+    let map =
+        |pages: usize| Arena::map(&strict(Pages::Huge2M, 2 * MIB, pages * 2 * MIB)).map(|_| ());
+    let (error, enough) = group.inside(|| (map(5).unwrap_err(), map(3)));
+    assert_eq!(error.exit_code(), 3);
+    let told = error.to_string();
+    for part in ["populate lane on node 0: 10 MiB", "5 reserved pages of 2 MiB", "6 are free"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert!(told.contains("control group"), "{told}");
+    enough.unwrap();
+    assert_eq!((free(2 * MIB), mappings()), (all, before));
 }
 
 /// The slot mapping is slots x slot bytes, rounded up once, and all of it is in hugepages.
@@ -157,6 +164,7 @@ fn pages_of_1g() {
     assert_eq!(free(1 << 30), all - 1);
     assert_eq!(smaps(arena.address()), (1 << 30, 1 << 30));
     assert!((arena.address() as usize).is_multiple_of(1 << 30));
+    check_placement(&arena, 1 << 30);
     let mut piece = arena.cut(64 * MIB);
     check_whole(&mut piece, 64 * MIB);
     drop((arena, piece));

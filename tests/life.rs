@@ -13,6 +13,7 @@ use berth::error::Error;
 use berth::groth16::Sums;
 use berth::input::Vanilla;
 use berth::input::class::{CircuitId, Kind, SectorSize};
+use berth::memory::heap::Heap;
 use berth::plan::Purpose;
 use berth::prover::{Hooks, Priority, Prover};
 use blstrs::G1Projective;
@@ -20,7 +21,7 @@ use group::Group;
 use running::{Built, build, come_home, config, holds, post, window};
 
 #[global_allocator]
-static HEAP: jemallocator::Jemalloc = jemallocator::Jemalloc;
+static HEAP: Heap = Heap;
 
 const WINDOW: CircuitId = CircuitId { kind: Kind::Window, sector: SectorSize::K2 };
 

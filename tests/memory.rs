@@ -12,14 +12,14 @@ use berth::groth16::Sums;
 use berth::groth16::cpu::lane::CpuLane;
 use berth::input::Input;
 use berth::input::class::{CircuitId, Kind, SectorSize};
-use berth::memory::heap::{self, ProcessBytes};
+use berth::memory::heap::{self, Heap, ProcessBytes};
 use berth::memory::slot::{Ready, Slot};
 use berth::plan::Purpose;
 use berth::prover::{Hooks, Priority};
 use running::{Call, build, config, window};
 
 #[global_allocator]
-static HEAP: jemallocator::Jemalloc = jemallocator::Jemalloc;
+static HEAP: Heap = Heap;
 
 const WINDOW: CircuitId = CircuitId { kind: Kind::Window, sector: SectorSize::K2 };
 const PROOFS: usize = 20;

@@ -1,9 +1,14 @@
-//! Figures of the heap (jemalloc) and of the process.
+//! The heap: the allocator of the program, closed for the threads of the data path, and the
+//! figures of it and of the process.
 //!
-//! The jemalloc figures mean something only where jemalloc is the global allocator: in the program
-//! and in the tests.
+//! The figures of the heap mean something only where [`Heap`] is the global allocator: in the
+//! program, the bench and the tests.
+
+mod closed;
 
 use std::io;
+
+pub use closed::{Heap, abort_on_closed, close_thread, closed_allocations, opened};
 
 use tikv_jemalloc_ctl::{arenas, epoch, raw, stats, thread};
 
@@ -25,11 +30,19 @@ pub fn thread_bytes() -> io::Result<ThreadBytes> {
     })
 }
 
-/// Bytes of the heap that are in use, and that it keeps in memory for that.
+/// The heap of the process, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeapBytes {
+    /// In use by the program.
     pub allocated: usize,
+    /// Of the pages that hold what is in use.
+    pub active: usize,
+    /// Of the allocator's own books.
+    pub metadata: usize,
+    /// In memory: `active`, `metadata` and pages that wait for their next use.
     pub resident: usize,
+    /// Of addresses without memory, kept for later.
+    pub retained: usize,
 }
 
 /// The heap of the process as it is now.
@@ -40,7 +53,10 @@ pub fn heap_bytes() -> io::Result<HeapBytes> {
     epoch::advance().map_err(told)?;
     Ok(HeapBytes {
         allocated: stats::allocated::read().map_err(told)?,
+        active: stats::active::read().map_err(told)?,
+        metadata: stats::metadata::read().map_err(told)?,
         resident: stats::resident::read().map_err(told)?,
+        retained: stats::retained::read().map_err(told)?,
     })
 }
 
@@ -115,7 +131,7 @@ mod tests {
     use super::*;
 
     #[global_allocator]
-    static HEAP: jemallocator::Jemalloc = jemallocator::Jemalloc;
+    static HEAP: Heap = Heap;
 
     #[test]
     fn a_thread_sees_its_own_allocations_only() {
@@ -143,6 +159,9 @@ mod tests {
         purge().unwrap();
         let purged = heap_bytes().unwrap();
         assert!(full.resident - purged.resident > bytes / 2, "{full:?} {purged:?}");
+        // Its addresses stay, without memory.
+        assert!(full.active >= bytes && purged.retained > 0, "{full:?} {purged:?}");
+        assert!(purged.metadata > 0 && purged.metadata <= purged.resident, "{purged:?}");
     }
 
     #[test]

@@ -1,101 +1,160 @@
-//! The page ladder: 1 GiB, 2 MiB, transparent, plain.
+//! The page ladder of each node: 1 GiB, 2 MiB, transparent, plain.
+//!
+//! `auto` takes for each arena the best pages that are free for all of it, on its node and within
+//! what bounds all nodes together (a control group). A size that was asked for is taken as it is,
+//! and a plan that is short of it is refused.
 
-use super::{ArenaPlan, HugePages, Mode, Node, Pages, Purpose};
-use crate::error::{Error, Result};
-use crate::host::Host;
+use super::layout::Site;
+use super::{ArenaPlan, HugePages, Mode, Pages, Purpose};
+use crate::error::Error;
+use crate::host::{Host, HugetlbLimit};
 
 const BYTES_1G: usize = 1 << 30;
 const BYTES_2M: usize = 2 << 20;
 
-/// Chooses the pages of every arena, in order; an arena takes its pages out of what is free for
-/// the next ones.
-pub(super) fn arenas(
+/// Chooses pages node after node, each out of what the ones before have left.
+pub(super) struct Ladder<'a> {
     wanted: HugePages,
-    host: &Host,
-    home: &Node,
-    needs: &[(Purpose, usize)],
-    warnings: &mut Vec<String>,
-) -> Result<Vec<ArenaPlan>> {
-    let needs = || needs.iter().copied().filter(|(_, bytes)| *bytes > 0);
-    let free = |page_bytes| {
-        let pool = home.hugepages.iter().find(|pool| pool.page_bytes == page_bytes);
-        pool.map_or(0, |pool| pool.free)
-    };
-    let (mut free_1g, mut free_2m) = (free(BYTES_1G), free(BYTES_2M));
-    if let Some((page_bytes, free)) = match wanted {
-        HugePages::Huge1G => Some((BYTES_1G, free_1g)),
-        HugePages::Huge2M => Some((BYTES_2M, free_2m)),
-        HugePages::Auto | HugePages::Off => None,
-    } {
-        let need = needs().map(|(_, bytes)| bytes.div_ceil(page_bytes)).sum();
-        if need > free {
-            return Err(short(home.id, page_bytes, need, free));
-        }
+    host: &'a Host,
+    /// Pages that are taken on all nodes so far, by size.
+    taken: [(usize, usize); 2],
+    /// The first shortage of a size that was asked for.
+    pub short: Option<String>,
+}
+
+impl<'a> Ladder<'a> {
+    pub fn new(wanted: HugePages, host: &'a Host) -> Self {
+        Ladder { wanted, host, taken: [(BYTES_1G, 0), (BYTES_2M, 0)], short: None }
     }
-    let mut arenas = Vec::new();
-    for (purpose, need_bytes) in needs() {
-        let (pages, page_bytes) = match wanted {
+
+    /// The arenas of a node for its needs, those of no bytes left out; an arena takes its pages out
+    /// of what is free for the next ones.
+    pub fn arenas(&mut self, site: &Site, needs: &[(Purpose, usize)]) -> Vec<ArenaPlan> {
+        let mut free = [BYTES_1G, BYTES_2M].map(|page_bytes| (page_bytes, site.free(page_bytes)));
+        let needs = needs.iter().filter(|(_, bytes)| *bytes > 0);
+        let arenas: Vec<ArenaPlan> = needs
+            .map(|(purpose, need_bytes)| {
+                let (pages, page_bytes) = self.choose(*need_bytes, &free);
+                let count = need_bytes.div_ceil(page_bytes);
+                if pages.hugetlb() {
+                    let of = |pool: &&mut (usize, usize)| pool.0 == page_bytes;
+                    let taken = self.taken.iter_mut().find(of).expect("both sizes are there");
+                    taken.1 += count;
+                    let left = free.iter_mut().find(of).expect("both sizes are there");
+                    // What is short is refused below; `auto` never is.
+                    left.1 = left.1.saturating_sub(count);
+                }
+                ArenaPlan {
+                    node: site.node.id,
+                    purpose: *purpose,
+                    need_bytes: *need_bytes,
+                    bytes: count * page_bytes,
+                    pages,
+                    page_bytes,
+                    bind: Mode::Off,
+                    lock: Mode::Off,
+                    cpus: site.local_cpus(),
+                }
+            })
+            .collect();
+        let short = self.shortage(site, &arenas);
+        self.short = self.short.take().or(short);
+        arenas
+    }
+
+    fn choose(&self, need_bytes: usize, free: &[(usize, usize)]) -> (Pages, usize) {
+        let fits = |(page_bytes, free): (usize, usize)| {
+            let need = need_bytes.div_ceil(page_bytes);
+            let left = self.bound(page_bytes).map_or(usize::MAX, |(left, _)| left);
+            need <= free && need <= left
+        };
+        match self.wanted {
             HugePages::Huge1G => (Pages::Huge1G, BYTES_1G),
             HugePages::Huge2M => (Pages::Huge2M, BYTES_2M),
-            HugePages::Off => (Pages::Plain, host.base_page_bytes),
+            HugePages::Off => (Pages::Plain, self.host.base_page_bytes),
             // A page of 1 GiB for less than that would be mostly waste.
-            HugePages::Auto if need_bytes >= BYTES_1G && fits(need_bytes, BYTES_1G, free_1g) => {
-                (Pages::Huge1G, BYTES_1G)
-            }
-            HugePages::Auto if fits(need_bytes, BYTES_2M, free_2m) => (Pages::Huge2M, BYTES_2M),
-            HugePages::Auto => match host.transparent_bytes {
+            HugePages::Auto if need_bytes >= BYTES_1G && fits(free[0]) => (Pages::Huge1G, BYTES_1G),
+            HugePages::Auto if fits(free[1]) => (Pages::Huge2M, BYTES_2M),
+            HugePages::Auto => match self.host.transparent_bytes {
                 Some(bytes) => (Pages::Transparent, bytes),
-                None => (Pages::Plain, host.base_page_bytes),
+                None => (Pages::Plain, self.host.base_page_bytes),
             },
-        };
-        let count = need_bytes.div_ceil(page_bytes);
-        match pages {
-            Pages::Huge1G => free_1g -= count,
-            Pages::Huge2M => free_2m -= count,
-            Pages::Transparent | Pages::Plain => {}
         }
-        arenas.push(ArenaPlan {
-            node: home.id,
-            purpose,
-            need_bytes,
-            bytes: count * page_bytes,
-            pages,
-            page_bytes,
-            bind: Mode::Off,
-            lock: Mode::Off,
-            cpus: home.cpus(),
-        });
     }
-    if wanted == HugePages::Auto {
-        warn_of_ordinary(home.id, &arenas, free_2m, warnings);
+
+    /// Pages that the bound on all nodes still leaves, with that bound; `None` without one.
+    fn bound(&self, page_bytes: usize) -> Option<(usize, &'a HugetlbLimit)> {
+        let limit = self.host.hugetlb_limits.iter().find(|limit| limit.page_bytes == page_bytes)?;
+        let taken = self.taken.iter().find(|taken| taken.0 == page_bytes).map_or(0, |t| t.1);
+        let pages = usize::try_from(limit.available_bytes / page_bytes as u64);
+        Some((pages.unwrap_or(usize::MAX).saturating_sub(taken), limit))
     }
-    Ok(arenas)
+
+    /// The refusal of a size that was asked for where this node, or the bound on all, is short.
+    fn shortage(&self, site: &Site, arenas: &[ArenaPlan]) -> Option<String> {
+        let page_bytes = match self.wanted {
+            HugePages::Huge1G => BYTES_1G,
+            HugePages::Huge2M => BYTES_2M,
+            HugePages::Auto | HugePages::Off => return None,
+        };
+        let need = arenas.iter().map(|arena| arena.bytes / page_bytes).sum();
+        let free = site.free(page_bytes);
+        if need > free {
+            return Some(what_is_short(site.node.id, page_bytes, need, free));
+        }
+        let limit = self.host.hugetlb_limits.iter().find(|limit| limit.page_bytes == page_bytes)?;
+        let need: usize = self.taken.iter().filter(|t| t.0 == page_bytes).map(|t| t.1).sum();
+        let left = limit.available_bytes / page_bytes as u64;
+        (need as u64 > left).then(|| {
+            format!(
+                "the nodes up to node {}: need {need} hugepages of {}, and {left} may be taken, \
+                 bounded by {}; raise that, or set BERTH_HUGEPAGES=auto",
+                site.node.id,
+                super::print::round(page_bytes as u64),
+                limit.by
+            )
+        })
+    }
 }
 
 /// Says how many more hugepages would hold the arenas that `auto` left in ordinary pages.
-fn warn_of_ordinary(node: usize, arenas: &[ArenaPlan], free: usize, warnings: &mut Vec<String>) {
+pub(super) fn warn_of_ordinary(
+    host: &Host,
+    site: &Site,
+    arenas: &[ArenaPlan],
+    warnings: &mut Vec<String>,
+) {
+    let node = site.node.id;
     let ordinary = arenas.iter().filter(|arena| !arena.pages.hugetlb());
     let more: usize = ordinary.map(|arena| arena.bytes.div_ceil(BYTES_2M)).sum();
-    if more > 0 {
-        warnings.push(format!(
-            "node {node}: {more} more free hugepages of 2 MiB would hold the arenas that are now \
-             in ordinary pages ({free} are left free); {}",
-            remedy(node, BYTES_2M)
-        ));
+    if more == 0 {
+        return;
     }
-}
-
-fn fits(bytes: usize, page_bytes: usize, free: usize) -> bool {
-    bytes.div_ceil(page_bytes) <= free
+    let taken = arenas.iter().filter(|arena| arena.pages == Pages::Huge2M);
+    let taken: usize = taken.map(|arena| arena.bytes / BYTES_2M).sum();
+    let left = site.free(BYTES_2M) - taken;
+    let bound = host.hugetlb_limits.iter().find(|limit| limit.page_bytes == BYTES_2M);
+    let bound = bound.map_or(String::new(), |limit| {
+        format!("; all nodes together may take {} bytes by {}", limit.available_bytes, limit.by)
+    });
+    warnings.push(format!(
+        "node {node}: {more} more free hugepages of 2 MiB would hold the arenas that are now in \
+         ordinary pages ({left} are left free{bound}); {}",
+        remedy(node, BYTES_2M)
+    ));
 }
 
 /// The refusal of a pool that is too small: node, size, need, free, and what to do.
 pub(crate) fn short(node: usize, page_bytes: usize, need: usize, free: usize) -> Error {
-    Error::Host(format!(
+    Error::Host(what_is_short(node, page_bytes, need, free))
+}
+
+fn what_is_short(node: usize, page_bytes: usize, need: usize, free: usize) -> String {
+    format!(
         "node {node}: need {need} hugepages of {}, free {free}; {}",
         super::print::round(page_bytes as u64),
         remedy(node, page_bytes)
-    ))
+    )
 }
 
 fn remedy(node: usize, page_bytes: usize) -> String {

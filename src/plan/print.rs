@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{ArenaPlan, Pages, Plan, Purpose};
+use super::{ArenaPlan, NodePlan, Pages, Plan, Purpose};
 use crate::config::Origin;
 
 /// Bytes as people read them, with the exact number: `5.3 MiB (5,529,600)`.
@@ -92,24 +92,70 @@ impl fmt::Display for Brief<'_> {
 
 impl Plan {
     fn memory_and_threads(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = |bytes: usize| size(bytes as u64);
         writeln!(f, "memory")?;
-        for arena in &self.arenas {
-            writeln!(f, "  {arena}")?;
-            for class in &self.classes {
-                let bytes = match arena.purpose {
-                    Purpose::Slots => {
-                        let (slots, each) = (class.slots, class.slot_bytes);
-                        let of = text(slots * each);
-                        writeln!(f, "    {}: {slots} slots x {} = {of}", class.id, text(each))?;
-                        continue;
-                    }
-                    Purpose::Lane => break,
-                    Purpose::Srs => class.srs_bytes,
-                };
-                writeln!(f, "    {}: {}", class.id, text(bytes))?;
+        for node in &self.nodes {
+            for arena in self.arenas.iter().filter(|arena| arena.node == node.node) {
+                self.arena_and_classes(f, node, arena)?;
+            }
+            node.room(f)?;
+        }
+        self.sums(f)?;
+        writeln!(f, "threads")?;
+        for node in &self.nodes {
+            let workers = node.synthesis_cpus.len();
+            let mut cpus = node.synthesis_cpus.clone();
+            cpus.sort_unstable();
+            cpus.dedup();
+            let (cpus, id) = (numa::format_list(&cpus), node.node);
+            let many = if workers == 1 { "" } else { "s" };
+            writeln!(f, "  node {id}: {workers} partition worker{many} on CPUs {cpus}")?;
+            let lane = numa::format_list(&node.lane_cpus);
+            let threads = node.lane_cpus.len();
+            let many = if threads == 1 { "" } else { "s" };
+            writeln!(f, "  node {id}: CPU lane of {threads} thread{many} on CPUs {lane}")?;
+        }
+        let shared = self.nodes.iter().flat_map(|node| &node.synthesis_cpus);
+        let shared = shared.into_iter().any(|cpu| self.housekeeping_cpus.contains(cpu));
+        let shared = if shared { ", where synthesis is too: no core is left for it" } else { "" };
+        let cpus = numa::format_list(&self.housekeeping_cpus);
+        writeln!(f, "  housekeeping on CPUs {cpus}{shared}")?;
+        for gpu in &self.gpus {
+            match gpu.node {
+                Some(node) => {
+                    let here = self.nodes.iter().find(|plan| plan.node == node);
+                    let slots = here.map_or(0, |plan| plan.slots);
+                    writeln!(f, "  GPU {} on node {node}, with {slots} slots", gpu.address)?;
+                }
+                None => writeln!(f, "  GPU {}: its node is not known", gpu.address)?,
             }
         }
+        Ok(())
+    }
+
+    fn arena_and_classes(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        node: &NodePlan,
+        arena: &ArenaPlan,
+    ) -> fmt::Result {
+        let text = |bytes: usize| size(bytes as u64);
+        writeln!(f, "  {arena}")?;
+        for class in &self.classes {
+            let (slots, each) = (node.slots, class.slot_bytes);
+            match arena.purpose {
+                Purpose::Slots => {
+                    let of = text(slots * each);
+                    writeln!(f, "    {}: {slots} slots x {} = {of}", class.id, text(each))?;
+                }
+                Purpose::Lane => {}
+                Purpose::Srs => writeln!(f, "    {}: {}", class.id, text(class.srs_bytes))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn sums(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |bytes: usize| size(bytes as u64);
         writeln!(f, "  compiled circuits: {}", text(self.compiled_bytes))?;
         match self.fixed_bytes {
             Some(bytes) => writeln!(f, "  fixed (program, tables, threads): {}", text(bytes))?,
@@ -119,20 +165,8 @@ impl Plan {
         if let Some(limit) = self.limit_bytes {
             writeln!(f, "  allowed: {} by BERTH_MEMORY_LIMIT", size(limit))?;
         }
-        writeln!(f, "  there are: {}, {}", size(self.memory.bytes), self.memory.by)?;
-        writeln!(f, "threads")?;
-        for node in &self.nodes {
-            let workers = node.synthesis_cpus.len();
-            let mut cpus = node.synthesis_cpus.clone();
-            cpus.sort_unstable();
-            cpus.dedup();
-            let cpus = numa::format_list(&cpus);
-            writeln!(f, "  node {}: {workers} partition workers on CPUs {cpus}", node.node)?;
-            let lane = numa::format_list(&node.lane_cpus);
-            let threads = node.lane_cpus.len();
-            writeln!(f, "  node {}: CPU lane of {threads} threads on CPUs {lane}", node.node)?;
-        }
-        writeln!(f, "  housekeeping on CPUs {}", numa::format_list(&self.housekeeping_cpus))
+        let (need, have) = (text(self.ordinary_bytes()), size(self.memory.bytes));
+        writeln!(f, "  outside of reserved pages: {need} of {have}: {}", self.memory.by)
     }
 
     fn write_warnings(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -140,5 +174,22 @@ impl Plan {
             writeln!(f, "warnings")?;
         }
         self.warnings.iter().try_for_each(|warning| writeln!(f, "  {warning}"))
+    }
+}
+
+impl NodePlan {
+    /// What the arenas take of what the node has: of its memory and of each pool.
+    fn room(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let id = self.node;
+        if self.ordinary_bytes > 0 {
+            let (need, have) = (size(self.ordinary_bytes as u64), size(self.available_bytes));
+            writeln!(f, "  node {id} gives {need} of {have} that are free there")?;
+        }
+        for pool in &self.pools {
+            let of = round(pool.page_bytes as u64);
+            let (need, free) = (pool.need, pool.free);
+            writeln!(f, "  node {id} gives {need} of {free} free reserved pages of {of}")?;
+        }
+        Ok(())
     }
 }

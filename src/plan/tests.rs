@@ -1,5 +1,12 @@
 use super::*;
+
+mod nodes;
+mod property;
+mod refusals;
+mod threads;
+
 use crate::circuit::shape::PartShape;
+use crate::host::Node;
 use numa::HugePages as Pool;
 
 const MIB: usize = 1 << 20;
@@ -19,6 +26,7 @@ fn fresh() -> Host {
             cores: vec![vec![0], vec![1]],
             memory_available_bytes: 8 << 30,
             hugepages: pools(0, 0),
+            distances: Vec::new(),
         }],
         numa: true,
         base_page_bytes: 4096,
@@ -93,6 +101,7 @@ fn a_fresh_machine_gets_a_plan_with_warnings() {
     let warnings = plan.warnings.join("\n");
     assert!(warnings.contains("72 more free hugepages of 2 MiB"), "{warnings}");
     assert!(warnings.contains("limit is 8 MiB (8,388,608)"), "{warnings}");
+    assert_eq!(plan.housekeeping_cpus, [0]);
 }
 
 #[test]
@@ -207,55 +216,6 @@ fn locking() {
     assert!(plan(&[], &host).unwrap().arenas.iter().all(|arena| arena.lock == Mode::Auto));
 }
 
-/// Two nodes; the second has more cores and little memory.
-fn two_nodes() -> Host {
-    let mut host = fresh();
-    host.nodes.push(Node {
-        id: 1,
-        cores: vec![vec![2, 6], vec![3, 7], vec![4, 8]],
-        memory_available_bytes: 64 << 20,
-        hugepages: pools(100, 0),
-    });
-    host
-}
-
-#[test]
-fn a_node_that_is_too_small_is_named() {
-    let short = [("BERTH_NUMA", "strict"), ("BERTH_HUGEPAGES", "off")];
-    let error = refusal(&short, &two_nodes());
-    assert!(error.contains("node 1 has 64 MiB") && error.contains("140.0 MiB"), "{error}");
-    let auto = plan(&short[1..], &two_nodes()).unwrap();
-    assert!(auto.arenas.iter().all(|arena| arena.bind == Mode::Off));
-    assert!(auto.warnings.iter().any(|w| w.contains("node 1 has 64 MiB")), "{:?}", auto.warnings);
-}
-
-#[test]
-fn arenas_and_strict_threads_are_on_the_node_with_most_cores() {
-    let strict = plan(&[("BERTH_NUMA", "strict")], &two_nodes()).unwrap();
-    assert!(strict.arenas.iter().all(|arena| arena.node == 1 && arena.pages == Pages::Huge2M));
-    assert_eq!(strict.arenas[0].cpus, [2, 3, 4, 6, 7, 8]);
-    assert_eq!(strict.partition_workers, 2);
-    assert_eq!(strict.nodes[0].synthesis_cpus, [4, 3]);
-    assert_eq!(strict.nodes[0].lane_cpus, [2, 3, 4, 6, 7, 8]);
-    let auto = plan(&[], &two_nodes()).unwrap();
-    assert_eq!(auto.partition_workers, 4);
-    assert_eq!(auto.nodes[0].lane_cpus.len(), 8);
-}
-
-#[test]
-fn cpus_and_workers_as_told() {
-    let some = plan(&[("BERTH_CPUS", "2,6,7")], &two_nodes()).unwrap();
-    assert_eq!(some.partition_workers, 1);
-    assert_eq!(some.nodes[0].lane_cpus, [2, 6, 7]);
-    let many = plan(&[("BERTH_PARTITION_WORKERS", "5")], &fresh()).unwrap();
-    assert_eq!(many.nodes[0].synthesis_cpus, [1, 0, 1, 0, 1]);
-    assert_eq!(many.slots, 7);
-    let error = plan(&[("BERTH_CPUS", "1,5,99")], &two_nodes()).unwrap_err();
-    assert_eq!(error.exit_code(), 2);
-    let error = error.to_string();
-    assert!(error.contains("5,99") && error.contains("0-4,6-8"), "{error}");
-}
-
 #[test]
 fn what_this_build_cannot_do_is_refused_or_said() {
     for vars in [("BERTH_BACKEND", "cuda"), ("BERTH_SRS", "device"), ("BERTH_WITNESS", "native")] {
@@ -328,7 +288,12 @@ fn the_text_states_every_term_and_setting() {
         "compiled circuits: 3 MiB",
         "fixed (program, tables, threads): 5 MiB",
         "total: 152 MiB (159,383,552)",
-        "partition workers: 1 on CPUs 1",
+        "  node 0 gives 144 MiB (150,994,944) of 8 GiB (8,589,934,592) that are free there",
+        "outside of reserved pages: 152 MiB (159,383,552) of 8 GiB (8,589,934,592): the free memory \
+         of the host",
+        "node 0: 1 partition worker on CPUs 1",
+        "node 0: CPU lane of 2 threads on CPUs 0-1",
+        "housekeeping on CPUs 0\n",
         "BERTH_SLOTS = 3 (default)",
     ] {
         assert!(text.contains(part), "{part} in {text}");

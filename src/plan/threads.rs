@@ -1,47 +1,13 @@
-//! Which CPUs work, at what, and on which node the memory is.
+//! Which CPUs work, and at what.
+//!
+//! Synthesis threads stand one per physical core, on its first SMT sibling. The lane has a thread
+//! on every CPU of its node and shares the cores with synthesis by design: on the CPU backend the
+//! lane has by far the greater part of the work, and cores kept for either would idle while the
+//! other works. What is neither, the housekeeping, runs on cores without a synthesis thread.
 
-use crate::config::{Config, Mode};
+use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::host::{Host, Node};
-
-/// Threads and their CPUs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Threads {
-    /// Synthesis threads.
-    pub partition_workers: usize,
-    /// The CPU of each synthesis thread; CPUs repeat where there are more threads.
-    pub synthesis_cpus: Vec<usize>,
-    /// The CPU of each thread of the CPU lane. Both kinds share the cores: the lane has by far
-    /// the greater part of the work.
-    pub lane_cpus: Vec<usize>,
-}
-
-impl Threads {
-    /// Decides the threads; the caller needs them to say what a lane needs.
-    ///
-    /// # Errors
-    /// [`Error::Config`] where `BERTH_CPUS` names a CPU that is not allowed, [`Error::Host`]
-    /// where no CPU is left.
-    pub fn new(config: &Config, host: &Host) -> Result<Self> {
-        let nodes = usable(config, host)?;
-        let cores: Vec<&Vec<usize>> = if config.numa == Mode::Strict {
-            home(&nodes)?.cores.iter().collect()
-        } else {
-            nodes.iter().flat_map(|node| &node.cores).collect()
-        };
-        if cores.is_empty() {
-            return Err(Error::Host("no CPU is allowed on a node with memory".to_owned()));
-        }
-        let default = cores.len().saturating_sub(1).max(1);
-        let partition_workers = config.partition_workers.unwrap_or(default);
-        // From the last core down, so that core 0, where the kernel's own work is, comes last.
-        let first: Vec<usize> = cores.iter().rev().map(|core| core[0]).collect();
-        let synthesis_cpus = first.iter().copied().cycle().take(partition_workers).collect();
-        let mut lane_cpus: Vec<usize> = cores.iter().copied().flatten().copied().collect();
-        lane_cpus.sort_unstable();
-        Ok(Threads { partition_workers, synthesis_cpus, lane_cpus })
-    }
-}
 
 /// The CPUs that work may use: those that are allowed and that `BERTH_CPUS` leaves, ascending.
 ///
@@ -81,11 +47,47 @@ pub(super) fn usable(config: &Config, host: &Host) -> Result<Vec<Node>> {
     Ok(nodes)
 }
 
-/// The node of the arenas: of those with memory the one with the most cores, the first of equals.
-pub(super) fn home(nodes: &[Node]) -> Result<&Node> {
-    nodes
-        .iter()
-        .filter(|node| node.memory_available_bytes > 0)
-        .reduce(|best, node| if node.cores.len() > best.cores.len() { node } else { best })
-        .ok_or_else(|| Error::Host("no node has memory that this process may take".to_owned()))
+/// Divides a total in proportion to weights, with at least 1 for each. One by one to whom it leaves
+/// best off (D'Hondt), the last of equals: so of all cores but one, as synthesis threads, every
+/// node gets its own number, and the first of the largest one less.
+///
+/// # Panics
+/// If there is not 1 for each, or a weight is 0.
+pub(super) fn apportion(total: usize, weights: &[usize]) -> Vec<usize> {
+    assert!(total >= weights.len() && weights.iter().all(|weight| *weight > 0));
+    let sum: usize = weights.iter().sum();
+    // All that is certain at once; what is left is less than one for each.
+    let over = (total - weights.len()) as u128;
+    let mut shares: Vec<usize> =
+        weights.iter().map(|weight| 1 + (over * *weight as u128 / sum as u128) as usize).collect();
+    for _ in shares.iter().sum()..total {
+        // Weight per share, compared across, if each had one more.
+        let worth = |of: usize, by: usize| weights[of] as u128 * (shares[by] as u128 + 1);
+        let best = (0..shares.len())
+            .reduce(|best, next| if worth(next, best) >= worth(best, next) { next } else { best })
+            .expect("something is left only if there is somebody");
+        shares[best] += 1;
+    }
+    shares
+}
+
+/// The CPUs of so many synthesis threads on a node: from the last core down, then on cores that
+/// other nodes lend, and on the first core last, so that it is the one left to housekeeping and, on
+/// node 0, to the kernel's own work. More threads than cores begin again.
+pub(super) fn synthesis_cpus(own: &[Vec<usize>], lent: &[Vec<usize>], count: usize) -> Vec<usize> {
+    let cores = own.iter().skip(1).rev().chain(lent.iter().rev()).chain(own.first());
+    let first: Vec<usize> = cores.map(|core| core[0]).collect();
+    first.iter().copied().cycle().take(count).collect()
+}
+
+/// All CPUs of the cores without a synthesis thread, ascending; every CPU where each core has one.
+pub(super) fn housekeeping_cpus(nodes: &[Node], synthesis: &[usize]) -> Vec<usize> {
+    let cores = || nodes.iter().flat_map(|node| &node.cores);
+    let free = cores().filter(|core| !core.iter().any(|cpu| synthesis.contains(cpu)));
+    let mut cpus: Vec<usize> = free.flatten().copied().collect();
+    if cpus.is_empty() {
+        cpus = cores().flatten().copied().collect();
+    }
+    cpus.sort_unstable();
+    cpus
 }

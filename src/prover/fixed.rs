@@ -11,8 +11,8 @@ use crate::plan::{ClassNeed, Plan};
 
 /// Pages of a thread's stack that are used, and its share of the heap's own tables.
 const THREAD_BYTES: usize = 96 << 10;
-/// Threads beside those of the plan: one drives the lane, one finishes.
-const OTHER_THREADS: usize = 2;
+/// Threads beside those of the plan and the one that drives each lane: the finish.
+const OTHER_THREADS: usize = 1;
 /// Prepared keys, the verifier's heap, and pages of the program that only proving touches.
 const FINISH_BYTES: usize = 256 << 10;
 
@@ -36,7 +36,7 @@ pub(super) fn fixed_bytes(needs: &[ClassNeed<'_>], plan: &Plan) -> Result<usize>
 
 fn still_to_come(needs: &[ClassNeed<'_>], plan: &Plan) -> usize {
     let workers = plan.partition_workers;
-    let all = workers + plan.lane_cpus().len() + OTHER_THREADS;
+    let all = workers + plan.lane_cpus().len() + plan.nodes.len() + OTHER_THREADS;
     let witness = needs.iter().map(|need| witness_bytes(need.id.kind)).max().unwrap_or(0);
     all * THREAD_BYTES + workers * witness + FINISH_BYTES
 }

@@ -265,12 +265,13 @@ pub fn build(
     heap::purge().map_err(|e| Error::Host(format!("jemalloc: {e}")))?;
     let mut lanes = Vec::new();
     for (node, team) in plan.nodes.iter().zip(teams) {
-        let mut arena = map(plan, Purpose::Slots, node.node, &mut warnings)?;
+        let mut arena = map(plan, Purpose::Slots, node.node, show, &mut warnings)?;
         for (class, planned) in classes.iter_mut().zip(&plan.classes) {
             let region = arena.cut(node.slots * planned.slot_bytes);
             class.pools.push(SlotPool::new(region, class.compiled.shape, node.slots));
         }
-        lanes.push(CpuLane::new(team, map(plan, Purpose::Lane, node.node, &mut warnings)?));
+        let lane = map(plan, Purpose::Lane, node.node, show, &mut warnings)?;
+        lanes.push(CpuLane::new(team, lane));
     }
     for warning in &warnings {
         log::warn!("{warning}");
@@ -291,7 +292,7 @@ fn load(
 ) -> Result<Vec<Class>> {
     let mut arenas = Vec::new();
     for node in &ready.plan.nodes {
-        arenas.push(map(&ready.plan, Purpose::Srs, node.node, warnings)?);
+        arenas.push(map(&ready.plan, Purpose::Srs, node.node, show, warnings)?);
     }
     let mut classes = Vec::new();
     for ((id, compiled), found) in ready.compiled.iter().zip(&parameters.found) {
@@ -320,9 +321,16 @@ fn load(
     Ok(classes)
 }
 
-fn map(plan: &Plan, purpose: Purpose, node: usize, warnings: &mut Vec<String>) -> Result<Arena> {
+fn map(
+    plan: &Plan,
+    purpose: Purpose,
+    node: usize,
+    show: Show<'_>,
+    warnings: &mut Vec<String>,
+) -> Result<Arena> {
     let arena = plan.arena(purpose, node).expect("every class needs all three arenas");
-    let (arena, told) = Arena::map(arena)?;
+    let progress = |done, total| show("making pages present", done, total);
+    let (arena, told) = Arena::map_showing(arena, &progress)?;
     warnings.extend(told);
     Ok(arena)
 }

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::groth16::assemble::{Blinding, assemble};
 use crate::groth16::verify::Proof;
 use crate::groth16::{Lane, Stage};
+use crate::memory::heap;
 use crate::memory::slot::{Free, Home, Slot};
 use crate::witness::generic;
 
@@ -122,8 +123,9 @@ fn fill(shared: &Shared, begun: Begun) {
 }
 
 /// A lane on a node: takes the most urgent Ready slot, of equally urgent ones a slot of its own
-/// node first, and leaves five points.
+/// node first, and leaves five points. The heap is closed for it, but for what goes wrong.
 pub(super) fn lane(shared: &Shared, number: usize, node: usize, lane: &mut dyn Lane) {
+    heap::close_thread();
     let key = |filled: &Filled| {
         let (priority, arrival, partition) = filled.task.key();
         let far = filled.node != node;
@@ -160,9 +162,9 @@ pub(super) fn lane(shared: &Shared, number: usize, node: usize, lane: &mut dyn L
                 shared.queue.lock().summed.push(Summed { task, sums, backend });
                 shared.queue.notify();
             }
-            Ok(Err(error)) => again(shared, task, error),
+            Ok(Err(error)) => heap::opened(|| again(shared, task, error)),
             Err(panic) => {
-                task.job.fail(panicked("the lane", &panic));
+                task.job.fail(heap::opened(|| panicked("the lane", &panic)));
                 shared.queue.close();
             }
         }

@@ -19,6 +19,7 @@ use crate::circuit::shape::Witness;
 use crate::error::Result;
 use crate::groth16::{Lane, Stage, Sums};
 use crate::memory::arena::{Arena, piece_bytes};
+use crate::memory::heap;
 use crate::memory::slot::{Ready, Slot};
 use crate::srs::read::Srs;
 use crate::team::Team;
@@ -69,8 +70,10 @@ impl CpuLane {
         Pieces::new(compiled, threads).bytes()
     }
 
-    /// A lane over an arena of at least [`CpuLane::bytes`] for each circuit that it will meet.
+    /// A lane over an arena of at least [`CpuLane::bytes`] for each circuit that it will meet. It
+    /// closes the heap for the threads of the team.
     pub fn new(team: Team, arena: Arena) -> Self {
+        team.run(&|_| heap::close_thread());
         CpuLane { team, arena }
     }
 

@@ -5,6 +5,7 @@ use ff::Field;
 
 use super::ntt::{Domain, GENERATOR, Points, Steps};
 use crate::error::{Error, Result};
+use crate::memory::heap;
 use crate::team::Team;
 
 /// Takes the evaluations of a and b over `domain`, in natural order, and leaves the coefficients
@@ -51,11 +52,14 @@ fn self_check(h: &[Scalar]) -> Result<()> {
     if bool::from(last.is_zero()) {
         return Ok(());
     }
-    Err(Error::Device(format!(
-        "CPU: self-check of the quotient failed (coefficient {} of h is not zero): the arithmetic \
-         of this host went wrong; check its memory and cores",
-        h.len() - 1
-    )))
+    let told = || {
+        format!(
+            "CPU: self-check of the quotient failed (coefficient {} of h is not zero): the \
+             arithmetic of this host went wrong; check its memory and cores",
+            h.len() - 1
+        )
+    };
+    Err(Error::Device(heap::opened(told)))
 }
 
 /// What the raw product polynomial and the raw c are multiplied by. Each inverse NTT left out its

@@ -1,14 +1,14 @@
 use super::*;
 use crate::circuit::shape::{PartShape, Shape};
-use crate::config::Config;
+use crate::config::{Config, Mode};
 use crate::host::Host;
 use crate::memory::SlotPool;
-use crate::plan::{ClassNeed, Pages, Plan, Purpose};
+use crate::plan::{ArenaPlan, ClassNeed, Pages, Plan, Purpose};
 use blstrs::{G2Affine, Scalar};
 
 const MIB: usize = 1 << 20;
 
-fn plan_of(pages: Pages, bytes: usize) -> ArenaPlan {
+pub(super) fn plan_of(pages: Pages, bytes: usize) -> ArenaPlan {
     let page_bytes = match pages {
         Pages::Huge1G => 1 << 30,
         Pages::Huge2M | Pages::Transparent => 2 * MIB,
@@ -29,7 +29,7 @@ fn plan_of(pages: Pages, bytes: usize) -> ArenaPlan {
 
 /// Lines of the mapping that starts at `address`, from /proc/self/smaps: its bytes, and the value
 /// in bytes of a key.
-fn smaps(address: *mut std::ffi::c_void, key: &str) -> (usize, usize) {
+pub(super) fn smaps(address: *mut std::ffi::c_void, key: &str) -> (usize, usize) {
     let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
     let head = format!("{:x}-", address as usize);
     let mut lines = smaps.lines().skip_while(|line| !line.starts_with(&head));
@@ -68,19 +68,6 @@ fn plain_pages_are_all_there_before_the_first_touch() {
     }
 }
 
-/// What a kernel without `MADV_POPULATE_WRITE` gets.
-#[test]
-fn touching_makes_every_page_present() {
-    for (pages, page_bytes) in [(Pages::Plain, 4096), (Pages::Transparent, 2 * MIB)] {
-        let mapping = Mapping::new(pages, page_bytes, 4 * MIB).unwrap();
-        let (start, bytes) = (mapping.address(), mapping.bytes());
-        let arena = Arena { mapping: Arc::new(mapping), start, bytes };
-        assert_eq!(smaps(arena.address(), "Rss"), (4 * MIB, 0));
-        arena.touch(page_bytes, 0..bytes);
-        assert_eq!(smaps(arena.address(), "Rss"), (4 * MIB, 4 * MIB));
-    }
-}
-
 #[test]
 fn more_than_the_lock_limit_is_a_warning_or_under_strict_an_error() {
     let Some(limit) = Host::read().unwrap().lock_bytes else {
@@ -103,16 +90,6 @@ fn transparent_pages_are_aligned_and_all_there() {
     let (mapped, resident) = smaps(arena.address(), "Rss");
     assert_eq!((mapped, resident), (6 * MIB, 6 * MIB));
     check_whole(&mut arena, 6 * MIB);
-}
-
-#[test]
-fn many_populating_threads_cover_the_whole_range() {
-    let mut plan = plan_of(Pages::Plain, 130 * MIB);
-    plan.lock = Mode::Off;
-    plan.cpus = vec![plan.cpus[0]; 3];
-    let (arena, warnings) = Arena::map(&plan).unwrap();
-    assert_eq!(smaps(arena.address(), "Rss"), (130 * MIB, 130 * MIB));
-    assert!(warnings.is_empty(), "{warnings:?}");
 }
 
 #[test]
