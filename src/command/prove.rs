@@ -53,6 +53,7 @@ pub fn run(config: &Config, args: &Prove) -> Result<()> {
     let parameters_began = Instant::now();
     let mut ready = setup::prepare(config, &[input.circuit])?;
     tell!("plan\n{}", Brief(&ready.plan).to_string().trim_end());
+    setup::keep_house(&ready.plan);
     let parameters = setup::find_or_make(config, &ready, &show)?;
     progress.finish();
     for found in &parameters.found {

@@ -79,6 +79,16 @@ pub fn prepare(config: &Config, ids: &[CircuitId]) -> Result<Ready> {
     Ok(Ready { compiled, plan: plan.with_fixed(fixed) })
 }
 
+/// Keeps the calling thread, and all that it starts and that are not pinned, on the plan's CPUs for
+/// housekeeping: parsing, the finish, third-party pools. For the thread of a command; a library's
+/// caller decides for itself.
+pub fn keep_house(plan: &Plan) {
+    if !numa::bind_current_thread(&plan.housekeeping_cpus) {
+        let cpus = numa::format_list(&plan.housekeeping_cpus);
+        log::warn!("housekeeping cannot be kept on CPUs {cpus}; the scheduler places it");
+    }
+}
+
 /// The error of a kernel that does not say what this process takes.
 pub(super) fn no_status(error: std::io::Error) -> Error {
     Error::Host(format!("/proc/self/status: {error}"))
