@@ -22,6 +22,8 @@ use crate::error::{Error, Result};
 use crate::host::{Host, MemoryBound};
 use crate::input::class::CircuitId;
 
+#[cfg(feature = "heap-arenas")]
+mod control;
 mod ladder;
 mod layout;
 mod limits;
@@ -31,7 +33,7 @@ mod threads;
 
 pub(crate) use ladder::short;
 use layout::Demand;
-pub use print::{Brief, size};
+pub use print::{Brief, round, size};
 pub use threads::cpus;
 
 /// What one enabled circuit needs, told by the modules that will use it.
@@ -217,11 +219,25 @@ impl Plan {
     /// [`Error::Config`] for settings that this build cannot honour, [`Error::Host`] where pages
     /// of a size that was asked for are short.
     pub fn new(config: &Config, host: &Host, classes: &[ClassNeed]) -> Result<Self> {
+        Self::beside(config, host, classes, &|_| 0)
+    }
+
+    /// As [`Plan::new`], where `fixed_bytes` tells what a process with these threads takes beside
+    /// arenas and compiled circuits: a lane more is planned only if that has room too.
+    ///
+    /// # Errors
+    /// As [`Plan::new`].
+    pub fn beside(
+        config: &Config,
+        host: &Host,
+        classes: &[ClassNeed],
+        fixed_bytes: &dyn Fn(&[NodePlan]) -> usize,
+    ) -> Result<Self> {
         assert!(!classes.is_empty(), "a plan is for at least one circuit");
         let mut warnings = config.notices.clone();
         limits::without_device(config, &mut warnings)?;
         let usable = threads::usable(config, host)?;
-        let demand = Demand { config, host, classes };
+        let demand = Demand { config, host, classes, fixed_bytes };
         let mut layout = nodes::choose(&demand, &usable, &mut warnings)?;
         demand.warn_of_ordinary(&layout, &mut warnings);
         limits::place(config, host, &mut layout, &mut warnings);

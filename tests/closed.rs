@@ -71,8 +71,11 @@ fn killed(output: &Output, signal: libc::c_int) -> String {
     told
 }
 
+/// Ready to start, one partition at a time, on pages that nobody else can take away meanwhile.
 fn built() -> Built {
-    build(&config(&[("BERTH_SLOTS", "2"), ("BERTH_PARTITION_WORKERS", "1")]), WINDOW)
+    let settings =
+        [("BERTH_SLOTS", "2"), ("BERTH_PARTITION_WORKERS", "1"), ("BERTH_HUGEPAGES", "off")];
+    build(&config(&settings), WINDOW)
 }
 
 /// A prover whose lane does something, with the heap closed, before each partition. `work` gets the

@@ -2,9 +2,9 @@
 //! control group. Each is refused within a second with exit code 3, what is needed and what there
 //! is, and nothing stays behind.
 
+#[path = "common/cgroup.rs"]
+mod cgroup;
 mod common;
-#[path = "common/group.rs"]
-mod group;
 #[path = "common/pool.rs"]
 mod pool;
 
@@ -17,18 +17,31 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use berth::host::Host;
+use cgroup::Group;
 use common::{json, run, window};
-use group::{Group, Limit};
 use pool::{Held, Pool};
 
 const PAGE: usize = 2 << 20;
 /// Nobody, on every Linux.
 const PLAIN_USER: u32 = 65_534;
 
-fn prove(settings: &[(&str, &str)]) -> Command {
-    let mut command = window("prove", &["--json"]);
-    command.envs(settings.iter().copied());
+/// A command for the tiny request, on node 0 alone.
+fn berth(command: &str, settings: &[(&str, &str)]) -> Command {
+    let host = Host::read().unwrap();
+    let cpus = host.nodes.iter().find(|node| node.id == 0).unwrap().cpus();
+    let cpus: Vec<String> = cpus.iter().map(usize::to_string).collect();
+    let mut command = window(command, &["--json"]);
+    command.env("BERTH_CPUS", cpus.join(",")).envs(settings.iter().copied());
     command
+}
+
+fn prove(settings: &[(&str, &str)]) -> Command {
+    berth("prove", settings)
+}
+
+fn plan() -> serde_json::Value {
+    json(&mut berth("plan", &[("BERTH_HUGEPAGES", "off")]))
 }
 
 /// Sees that a run is refused, and gives the last line that it told. A machine that is busy
@@ -49,9 +62,14 @@ fn refused(runs: impl Fn() -> (i32, String, String)) -> String {
     last
 }
 
+fn run_in(group: &Group, mut command: Command) -> (i32, String, String) {
+    group.hold(&mut command);
+    run(&mut command)
+}
+
 /// Hugepages of 2 MiB that the request's arenas take.
 fn needed_pages() -> usize {
-    let plan = json(window("plan", &["--json"]).env("BERTH_HUGEPAGES", "off"));
+    let plan = plan();
     let arenas = plan["arenas"].as_array().unwrap();
     let bytes = arenas.iter().map(|arena| arena["need_bytes"].as_u64().unwrap() as usize);
     bytes.map(|bytes| bytes.div_ceil(PAGE)).sum()
@@ -92,16 +110,22 @@ fn pages_of_another_size_do_not_help() {
     }
 }
 
-/// The group gives one page less than is free and promised: the kernel finds out when the pages
-/// are touched, and that is no SIGBUS.
+/// One page less than is free. That the kernel's own refusal is no SIGBUS either is shown by
+/// `tests/hugepages.rs`.
 #[test]
-fn a_control_group_with_a_page_too_few_refuses_and_sends_no_signal() {
+fn a_control_group_with_a_page_too_few_refuses() {
     let need = needed_pages();
     let Some(pool) = Pool::with_free(PAGE, need) else { return };
-    let limit = Limit::Huge2M(((need - 1) * PAGE) as u64);
-    let Some(group) = Group::with_limit("pages", limit) else { return };
-    let told = refused(|| group.run(&prove(&[("BERTH_HUGEPAGES", "2M")])));
-    assert!(told.contains("node 0") && told.contains("pages of 2 MiB"), "{told}");
+    let Some(group) = Group::hugetlb_2m("pages") else {
+        println!("not run: no control group with a hugetlb limit can be made here");
+        return;
+    };
+    group.limit(((need - 1) * PAGE) as u64);
+    let told = refused(|| run_in(&group, prove(&[("BERTH_HUGEPAGES", "2M")])));
+    let expected = format!("node 0: need {need} hugepages of 2 MiB, and {} may be", need - 1);
+    assert!(told.contains(&expected), "{told}");
+    let bound = format!("({} is {})", group.limit_file().display(), (need - 1) * PAGE);
+    assert!(told.contains(&bound), "{told}");
     assert_eq!(pool.free(), need, "all are given back");
 }
 
@@ -242,9 +266,9 @@ struct Open {
 
 impl Open {
     fn new() -> Self {
-        // Makes the parameters where there are none yet.
-        json(&mut prove(&[]));
-        let plan = json(&mut window("plan", &["--json"]));
+        // Makes the parameters where there are none yet. The pool belongs to other tests.
+        json(&mut prove(&[("BERTH_HUGEPAGES", "off")]));
+        let plan = plan();
         let params = Path::new(plan["parameters"][0]["path"].as_str().unwrap()).to_path_buf();
         let stem = params.file_stem().unwrap().to_str().unwrap().to_owned();
         let folder = std::env::temp_dir().join(format!("berth-shortage-{}", std::process::id()));
@@ -318,12 +342,15 @@ fn a_plain_user_who_may_lock_little_is_warned_or_under_strict_refused() {
 #[test]
 fn a_control_group_below_the_plan_refuses_and_lives() {
     let command = || prove(&[("BERTH_HUGEPAGES", "off")]);
-    let plan = json(window("plan", &["--json"]).env("BERTH_HUGEPAGES", "off"));
-    let limit = plan["total_bytes"].as_u64().unwrap() / 2 / 4096 * 4096;
-    let Some(group) = Group::with_limit("below", Limit::Memory(limit)) else { return };
-    let told = refused(|| group.run(&command()));
+    let limit = plan()["total_bytes"].as_u64().unwrap() / 2 / 4096 * 4096;
+    let Some(group) = Group::new("below") else {
+        println!("not run: no control group with a memory limit can be made here");
+        return;
+    };
+    group.limit(limit);
+    let told = refused(|| run_in(&group, command()));
+    assert_eq!(group.kills(), 0);
     assert!(told.contains("the plan needs ") && told.contains(" and there are "), "{told}");
-    let bound = format!("{} is {limit}", group.folder().display());
-    let (folder, number) = bound.split_once(" is ").unwrap();
-    assert!(told.contains(folder) && told.contains(&format!(" is {number})")), "{told}");
+    let bound = format!("({} is {limit})", group.limit_file().display());
+    assert!(told.contains(&bound), "{told}");
 }

@@ -21,8 +21,8 @@ pub struct Cost {
 pub fn run(command: &mut Command) -> Result<(String, Cost), String> {
     let name = format!("{command:?}");
     let began = Instant::now();
-    let mut child =
-        command.stdout(Stdio::piped()).spawn().map_err(|e| format!("cannot start {name}: {e}"))?;
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|e| format!("cannot start {name}: {e}"))?;
     let mut output = String::new();
     let mut told = String::new();
     let mut pipe = child.stdout.take().ok_or("a child without a standard output")?;

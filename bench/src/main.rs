@@ -1,8 +1,16 @@
 //! `berth-bench`: measures the prover, and the published one beside it on the same input.
 
+mod batch;
 mod child;
+mod claim;
+mod fragment;
+mod host;
 mod pages;
+mod pool;
+mod recorder;
 mod reference;
+mod source;
+mod statistics;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,12 +18,12 @@ use std::process::ExitCode;
 use berth::memory::heap::Heap;
 use clap::{Parser, Subcommand};
 
-/// The program's own heap, since it is measured in this process too.
+/// As in the prover's program: the heap is part of what is measured.
 #[global_allocator]
 static HEAP: Heap = Heap;
 
 #[derive(Parser)]
-#[command(name = "berth-bench", version, about = "Measures berth")]
+#[command(name = "berth-bench", version = berth::command::VERSION, about = "Measures berth")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -23,6 +31,20 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Prove one request many times in this process: a line for each proof, then a summary
+    Batch(batch::BatchArgs),
+    /// Arenas against the ordinary heap: fresh processes of two builds in turn, one table
+    Claim(claim::ClaimArgs),
+    /// Fragment the host's physical memory: plenty free, hardly a whole 2 MiB of it
+    Fragment {
+        /// Leave this much of what is available as it is; without it all is taken that the kernel
+        /// gives
+        #[arg(long, value_name = "SIZE", value_parser = berth::config::parse_size)]
+        keep_free: Option<u64>,
+        /// Hold it until this process is ended, however that happens
+        #[arg(long)]
+        hold: bool,
+    },
     /// Prove one C1 with berth and with filecoin-proofs in turn; medians and ratios
     Reference {
         /// C1 wrapper of a small sector
@@ -47,21 +69,15 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// One proof with filecoin-proofs in this process (what `reference` runs as a child)
-    #[command(hide = true)]
-    ReferenceOnce {
-        #[arg(long)]
-        c1: PathBuf,
-        #[arg(long)]
-        miner: u64,
-    },
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
+        Command::Batch(args) => batch::run(&args),
+        Command::Claim(args) => claim::run(&args),
+        Command::Fragment { keep_free, hold } => fragment::run(keep_free, hold),
         Command::Reference { c1, miner, runs, json } => reference::run(&c1, miner, runs, json),
         Command::Pages { size, json } => pages::run(size, json),
-        Command::ReferenceOnce { c1, miner } => reference::once(&c1, miner),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

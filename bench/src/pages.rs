@@ -15,7 +15,8 @@ use berth::memory::Arena;
 use berth::plan::{ArenaPlan, Pages, Purpose};
 use serde_json::{Value, json};
 
-use crate::reference::{machine, median};
+use crate::host::machine;
+use crate::statistics::median;
 
 /// Rounds of each page kind; the median counts.
 const ROUNDS: usize = 5;
@@ -108,7 +109,7 @@ fn measure(node: &Node, pages: Pages, page_bytes: usize, bytes: usize) -> Result
         cpu_seconds.push(cpu.values().sum());
         threads = cpu.len();
     }
-    let (seconds, cpu_seconds) = (median(seconds.into_iter()), median(cpu_seconds.into_iter()));
+    let (seconds, cpu_seconds) = (median(seconds), median(cpu_seconds));
     let gigabytes = bytes as f64 / 1e9;
     Ok(Measured {
         threads,

@@ -6,34 +6,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use base64::Engine;
-use berth::input::prover_id;
-use filecoin_proofs_api::seal::{SealCommitPhase1Output, seal_commit_phase2};
 use serde_json::{Value, json};
 
 use crate::child::{Cost, run as run_child};
-
-/// One proof of a C1 wrapper with filecoin-proofs, in this process; parameters are found by
-/// `FIL_PROOFS_PARAMETER_CACHE`.
-pub fn once(c1: &Path, miner: u64) -> Result<(), String> {
-    let wrapper = read_wrapper(c1)?;
-    let sector = wrapper["SectorNum"].as_u64().ok_or("the wrapper has no SectorNum")?;
-    let text = wrapper["Phase1Out"].as_str().ok_or("the wrapper has no Phase1Out")?;
-    let inner = base64::engine::general_purpose::STANDARD
-        .decode(text)
-        .map_err(|e| format!("Phase1Out: {e}"))?;
-    let phase1: SealCommitPhase1Output =
-        serde_json::from_slice(&inner).map_err(|e| format!("Phase1Out: {e}"))?;
-    let made = seal_commit_phase2(phase1, prover_id(miner), sector.into())
-        .map_err(|e| format!("filecoin-proofs: {e:#}"))?;
-    println!("{} bytes", made.proof.len());
-    Ok(())
-}
-
-fn read_wrapper(c1: &Path) -> Result<Value, String> {
-    let bytes = std::fs::read(c1).map_err(|e| format!("{}: {e}", c1.display()))?;
-    serde_json::from_slice(&bytes).map_err(|e| format!("{}: {e}", c1.display()))
-}
+use crate::host::machine;
+use crate::statistics::median;
 
 /// Runs both provers `runs` times in turn and prints medians and ratios.
 pub fn run(c1: &Path, miner: u64, runs: usize, json: bool) -> Result<(), String> {
@@ -48,8 +25,8 @@ pub fn run(c1: &Path, miner: u64, runs: usize, json: bool) -> Result<(), String>
         let cost = prove(&berth, c1, miner)?;
         eprintln!("[{round}/{runs}] berth            {}", shown(&cost));
         ours.push(cost);
-        let mut reference = Command::new(&own);
-        reference.arg("reference-once").arg("--c1").arg(c1).arg("--miner").arg(miner.to_string());
+        let mut reference = Command::new(own.with_file_name("berth-bench-reference"));
+        reference.arg(c1).arg(miner.to_string());
         reference.env("FIL_PROOFS_PARAMETER_CACHE", &parameters);
         let (_, cost) = run_child(&mut reference)?;
         eprintln!("[{round}/{runs}] filecoin-proofs  {}", shown(&cost));
@@ -104,23 +81,6 @@ fn report(ours: &[Cost], theirs: &[Cost], json: bool) {
     }
 }
 
-pub fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
-}
-
-pub fn machine() -> String {
-    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = info
-        .lines()
-        .find_map(|line| line.strip_prefix("model name"))
-        .map_or("unknown processor", |rest| rest.trim_start_matches([' ', '\t', ':']));
-    let cpus = std::thread::available_parallelism().map_or(0, usize::from);
-    format!("{model}, {cpus} CPUs")
-}
-
 fn shown(cost: &Cost) -> String {
     format!(
         "{:.2} s wall, {:.2} s CPU, {:.2} GB peak",
@@ -128,22 +88,4 @@ fn shown(cost: &Cost) -> String {
         cost.cpu.as_secs_f64(),
         cost.peak_bytes as f64 / 1e9
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn prover_ids() {
-        assert_eq!(prover_id(1000)[..3], [0xe8, 0x07, 0]);
-        assert_eq!(prover_id(1037)[..3], [0x8d, 0x08, 0]);
-        assert_eq!(prover_id(5)[..2], [5, 0]);
-    }
-
-    #[test]
-    fn medians() {
-        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), 2.0);
-        assert_eq!(median([4.0, 1.0, 2.0, 3.0].into_iter()), 2.5);
-    }
 }

@@ -7,6 +7,7 @@ mod plan;
 mod progress;
 mod prove;
 mod request;
+mod signal;
 mod verify;
 
 use std::io::Write;
@@ -17,7 +18,14 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 
 /// What `berth --version` prints after the name.
+#[cfg(not(feature = "heap-arenas"))]
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (cuda: no, cpu backend only)");
+#[cfg(feature = "heap-arenas")]
+pub const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (cuda: no, cpu backend only) CONTROL BUILD, for measuring only: lanes and slots come from \
+     the C library's heap"
+);
 
 /// Writes a result to standard output, whole.
 ///
@@ -35,6 +43,8 @@ fn print(text: &str) -> Result<()> {
 /// # Errors
 /// Any [`Error`](crate::error::Error); its exit code is the program's.
 pub fn run(cli: Cli) -> Result<()> {
+    // First of all: before it, the signal would end the process.
+    let usr1 = signal::Usr1::listen()?;
     let config = Config::from_env(std::env::vars_os())?;
     env_logger::Builder::new().parse_filters(&config.log).init();
     tell_panics_in_one_line();
@@ -42,7 +52,7 @@ pub fn run(cli: Cli) -> Result<()> {
         log::warn!("{notice}");
     }
     match cli.command {
-        Command::Prove(args) => prove::run(&config, &args),
+        Command::Prove(args) => prove::run(&config, &args, &usr1),
         Command::Verify(args) => verify::run(&config, &args),
         Command::Plan(args) => plan::run(&config, &args),
         Command::Params(args) => params::run(&config, args),

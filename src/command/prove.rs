@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::args::Prove;
 use super::progress::Progress;
+use super::signal::Usr1;
 use super::{print, request};
 use crate::config::Config;
 use crate::error::{Error, Result};
@@ -29,8 +30,8 @@ struct Told {
     miner_checked: bool,
 }
 
-/// Runs the command.
-pub fn run(config: &Config, args: &Prove) -> Result<()> {
+/// Runs the command; SIGUSR1 tells of its prover.
+pub fn run(config: &Config, args: &Prove, usr1: &Usr1) -> Result<()> {
     let began = Instant::now();
     if let Some(path) = &args.out {
         probe_whole(path).map_err(|error| cannot_write(path, &error))?;
@@ -60,6 +61,7 @@ pub fn run(config: &Config, args: &Prove) -> Result<()> {
         tell!("parameters  {}: {}", found.origin, found.params.display());
     }
     let prover = setup::start(config, &mut ready, &parameters, Hooks::default(), &show)?;
+    usr1.tell_of(prover.books(), &ready.plan);
     progress.finish();
     let parameters_time = parameters_began.elapsed();
 

@@ -82,6 +82,9 @@ pub trait Lane: Send {
     /// The name in results: `cpu` or `cuda`.
     fn backend(&self) -> &'static str;
 
+    /// Bytes of host memory that it works in, from its making to its end.
+    fn bytes(&self) -> usize;
+
     /// Takes a filled slot and gives the five sums; the slot is Free again as soon as its witness
     /// is not needed any more, also on an error. `at` is told each stage as it begins.
     ///

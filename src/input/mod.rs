@@ -9,6 +9,7 @@ mod derive;
 mod element;
 mod encoding;
 mod guard;
+mod held;
 mod meta;
 mod other;
 mod parse;
@@ -27,6 +28,7 @@ use blstrs::Scalar;
 use filecoin_hashers::poseidon::{PoseidonDomain, PoseidonHasher};
 use filecoin_hashers::sha256::{Sha256Domain, Sha256Hasher};
 use filecoin_proofs::constants::{SectorShapeBase, SectorShapeSub8, SectorShapeTop2};
+use serde::{Serialize, Serializer};
 use storage_proofs_core::merkle::MerkleTreeTrait;
 use storage_proofs_porep::stacked;
 use storage_proofs_post::fallback::{PublicSector, SectorProof};
@@ -164,24 +166,18 @@ impl Input {
     /// bincode form of a commit-phase-1 output, else bincode of the partitions with their public
     /// values.
     pub fn to_bincode(&self) -> Vec<u8> {
-        fn porep<Tree: 'static + MerkleTreeTrait<Hasher = PoseidonHasher>>(
-            porep: &Porep<Tree>,
-        ) -> bincode::Result<Vec<u8>> {
-            let Porep { partitions, comm_r, comm_d, replica_id, seed, ticket, .. } = porep;
-            bincode::serialize(&(partitions, comm_r, comm_d, replica_id, seed, ticket))
-        }
-        let bytes = match &self.vanilla {
-            Vanilla::PorepBase(value) => porep(value),
-            Vanilla::PorepSub8(value) => porep(value),
-            Vanilla::PorepTop2(value) => porep(value),
-            Vanilla::PostBase(value) => bincode::serialize(&value.partitions),
-            Vanilla::PostSub8(value) => bincode::serialize(&value.partitions),
-            Vanilla::PostTop2(value) => bincode::serialize(&value.partitions),
-            Vanilla::UpdateBase(value) => bincode::serialize(&value.partitions),
-            Vanilla::UpdateSub8(value) => bincode::serialize(&value.partitions),
-            Vanilla::UpdateTop2(value) => bincode::serialize(&value.partitions),
-        };
-        bytes.expect("plain data always serializes into memory")
+        bincode::serialize(&self.vanilla).expect("plain data always serializes into memory")
+    }
+
+    /// Bytes that the request holds in memory: its own, and those of its texts and vectors. What
+    /// the allocator rounds up, or a vector has room for beyond its elements, comes on top.
+    pub fn held_bytes(&self) -> usize {
+        let inputs = &self.public_inputs;
+        size_of::<Self>()
+            + self.registered_proof.capacity()
+            + inputs.capacity() * size_of::<Vec<Scalar>>()
+            + inputs.iter().map(|inputs| inputs.capacity() * size_of::<Scalar>()).sum::<usize>()
+            + held::heap_bytes(&self.vanilla)
     }
 }
 
@@ -205,6 +201,31 @@ pub enum Vanilla {
     UpdateSub8(Update<SectorShapeSub8>),
     /// SnapDeals, likewise.
     UpdateTop2(Update<SectorShapeTop2>),
+}
+
+/// The one binary form, see [`Input::to_bincode`].
+impl Serialize for Vanilla {
+    fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+        fn porep<Tree, S>(porep: &Porep<Tree>, to: S) -> std::result::Result<S::Ok, S::Error>
+        where
+            Tree: 'static + MerkleTreeTrait<Hasher = PoseidonHasher>,
+            S: Serializer,
+        {
+            let Porep { partitions, comm_r, comm_d, replica_id, seed, ticket, .. } = porep;
+            (partitions, comm_r, comm_d, replica_id, seed, ticket).serialize(to)
+        }
+        match self {
+            Vanilla::PorepBase(value) => porep(value, to),
+            Vanilla::PorepSub8(value) => porep(value, to),
+            Vanilla::PorepTop2(value) => porep(value, to),
+            Vanilla::PostBase(value) => value.partitions.serialize(to),
+            Vanilla::PostSub8(value) => value.partitions.serialize(to),
+            Vanilla::PostTop2(value) => value.partitions.serialize(to),
+            Vanilla::UpdateBase(value) => value.partitions.serialize(to),
+            Vanilla::UpdateSub8(value) => value.partitions.serialize(to),
+            Vanilla::UpdateTop2(value) => value.partitions.serialize(to),
+        }
+    }
 }
 
 /// A PoRep commit-phase-1 output.

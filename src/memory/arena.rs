@@ -9,6 +9,8 @@ use std::sync::Arc;
 use super::hugepage::Mapping;
 use crate::circuit::shape::PART_ALIGN;
 
+#[cfg(feature = "heap-arenas")]
+mod control;
 mod place;
 
 /// Every piece of an arena starts on this, in bytes: one cache line.
@@ -76,6 +78,11 @@ impl Arena {
     /// First address, for registration with a device and for the tests.
     pub fn address(&self) -> *mut std::ffi::c_void {
         self.start.as_ptr().cast()
+    }
+
+    /// First address and bytes of the mapping that this is a piece of: whole pages.
+    pub fn mapping(&self) -> (usize, usize) {
+        (self.mapping.address().as_ptr() as usize, self.mapping.bytes())
     }
 
     /// Cuts the first `bytes`, rounded up to [`PIECE_ALIGN`], off as an arena of its own.

@@ -25,6 +25,9 @@ enum Made {
     Huge,
     /// `berth_pages_map`.
     Base,
+    /// The C library's heap, in the control build; where its piece begins, or null.
+    #[cfg(feature = "heap-arenas")]
+    Heap(*mut c_void),
 }
 
 // SAFETY: a mapping is memory of the process, not of a thread; who may touch which part of it is
@@ -71,6 +74,32 @@ impl Mapping {
     }
 }
 
+#[cfg(feature = "heap-arenas")]
+impl Mapping {
+    /// Memory of the C library's heap, as it comes: it may hold anything.
+    pub(super) fn from_heap(bytes: usize) -> Result<Self, i32> {
+        let made = Made::Heap(std::ptr::null_mut());
+        let mut mapping = Mapping { address: NonNull::dangling(), bytes, made };
+        mapping.renew()?;
+        Ok(mapping)
+    }
+
+    /// Gives it back and takes as much anew.
+    pub(super) fn renew(&mut self) -> Result<(), i32> {
+        let Made::Heap(piece) = &mut self.made else { panic!("a mapping is not the heap's") };
+        // SAFETY: the piece is the heap's or null, and the caller has it exclusively.
+        unsafe { libc::free(std::mem::replace(piece, std::ptr::null_mut())) };
+        // Aligned by hand: glibc's aligned calls do not find what they gave back, and grow.
+        let align = super::arena::PIECE_ALIGN;
+        // SAFETY: any size may be asked for.
+        *piece = unsafe { libc::malloc(self.bytes + align) };
+        let start = NonNull::new(piece.cast::<u8>()).ok_or(libc::ENOMEM)?;
+        // SAFETY: the piece has room for the alignment.
+        self.address = unsafe { start.add(start.as_ptr().align_offset(align)) };
+        Ok(())
+    }
+}
+
 impl Drop for Mapping {
     fn drop(&mut self) {
         let (address, bytes) = (self.address.as_ptr(), self.bytes);
@@ -84,6 +113,11 @@ impl Drop for Mapping {
                 }
                 Made::Huge => sys::berth_pages_unmap_huge(address.cast(), bytes),
                 Made::Base => sys::berth_pages_unmap(address.cast(), bytes),
+                #[cfg(feature = "heap-arenas")]
+                Made::Heap(piece) => {
+                    libc::free(piece);
+                    0
+                }
             }
         };
         debug_assert_eq!(error, 0, "unmapping what was mapped");

@@ -174,6 +174,11 @@ impl SlotPool {
         &self.shared.shape
     }
 
+    /// Where the slots lie.
+    pub fn arena(&self) -> &Arena {
+        &self.shared.arena
+    }
+
     /// Tells every move of a slot from now on.
     ///
     /// # Panics

@@ -1,4 +1,10 @@
 //! What lies on each node that gets a lane, and whether it holds that.
+//!
+//! `BERTH_PARTITION_WORKERS` and `BERTH_SLOTS` are totals over all nodes. The threads are divided
+//! as the cores are, the slots as the threads, at least one of each per lane. Without a setting
+//! there is a thread for every core but one, and each node has two slots more than threads. A node
+//! is asked for the memory of its arenas alone: what the process takes beside them is counted for
+//! the host as a whole.
 
 use super::ladder::Ladder;
 use super::threads::{apportion, synthesis_cpus};
@@ -8,11 +14,6 @@ use crate::host::{Host, Node};
 
 /// Slots beyond the partition workers, per lane: one in the lane and one on its way to it.
 const SLOTS_BEYOND_WORKERS: usize = 2;
-/// What must be left, beside the arenas, for a lane more: program and heap are measured only when
-/// all is set up, and each thread brings its own.
-const FIXED_RESERVE_BYTES: usize = 128 << 20;
-const FIXED_RESERVE_BYTES_PER_WORKER: usize = 4 << 20;
-
 /// A node that gets a lane.
 #[derive(Clone)]
 pub(super) struct Site {
@@ -51,6 +52,8 @@ pub(super) struct Demand<'a> {
     pub config: &'a Config,
     pub host: &'a Host,
     pub classes: &'a [ClassNeed<'a>],
+    /// What the process takes beside arenas and compiled circuits.
+    pub fixed_bytes: &'a dyn Fn(&[NodePlan]) -> usize,
 }
 
 /// Nodes and arenas, in the order of the sites.
@@ -76,10 +79,6 @@ impl Layout {
     /// Does every node hold its own arenas?
     pub fn local(&self) -> bool {
         self.nodes.iter().all(NodePlan::local)
-    }
-
-    fn workers(&self) -> usize {
-        self.nodes.iter().map(|node| node.synthesis_cpus.len()).sum()
     }
 }
 
@@ -163,8 +162,7 @@ impl Demand<'_> {
     /// refused when all of it is known.
     pub fn excess(&self, layout: &Layout) -> Option<String> {
         let compiled: usize = self.classes.iter().map(|need| need.compiled_bytes).sum();
-        let reserve =
-            FIXED_RESERVE_BYTES + layout.workers() * FIXED_RESERVE_BYTES_PER_WORKER + compiled;
+        let beside = compiled + (self.fixed_bytes)(&layout.nodes);
         let over = |need: usize, have: u64, by: &str| {
             (need as u64 > have).then(|| {
                 let (need, have) = (size(need as u64), size(have));
@@ -173,8 +171,8 @@ impl Demand<'_> {
         };
         let memory = &self.host.memory;
         let limit = self.config.memory_limit_bytes.unwrap_or(u64::MAX);
-        over(layout.ordinary_bytes() + reserve, memory.bytes, &memory.by)
-            .or_else(|| over(layout.bytes() + reserve, limit, "BERTH_MEMORY_LIMIT"))
+        over(layout.ordinary_bytes() + beside, memory.bytes, &memory.by)
+            .or_else(|| over(layout.bytes() + beside, limit, "BERTH_MEMORY_LIMIT"))
     }
 
     /// Warns of arenas that `auto` left in ordinary pages.

@@ -26,8 +26,8 @@ pub(super) fn without_device(config: &Config, warnings: &mut Vec<String>) -> Res
     Ok(())
 }
 
-/// Binds every arena to its node, if the kernel knows nodes. Where the one node of a plan does not hold its arenas, those in
-/// ordinary pages go wherever there is room.
+/// Binds every arena to its node, if the kernel knows nodes. Where the one node of a plan does not
+/// hold its arenas, those in ordinary pages go wherever there is room.
 pub(super) fn place(config: &Config, host: &Host, layout: &mut Layout, warnings: &mut Vec<String>) {
     let mode = if host.numa { config.numa } else { Mode::Off };
     let far = |node: &&NodePlan| config.numa != Mode::Off && !node.local();
@@ -93,7 +93,7 @@ pub(super) fn look_at_gpus(
         {
             let with: Vec<usize> = nodes.iter().map(|plan| plan.node).collect();
             warnings.push(format!(
-                "GPU {} is on node {node}, which has no slots: they are on node {}, across the link",
+                "GPU {} is on node {node}, which has no slots: those of node {} are far from it",
                 gpu.address,
                 numa::format_list(&with)
             ));

@@ -3,12 +3,15 @@
 //! - A lane with its copy of the SRS, its slots and its threads goes to every node with cores that
 //!   holds them in its own memory, the nodes with the most cores first, as long as the host as a
 //!   whole has room. There is at least one.
-//! - Where not one node holds them, they go to the node with the most cores, or, where no node has
-//!   both, to the one with the most memory; its arenas are then not bound to it.
-//! - The cores of the other nodes work for the node with a lane that still holds its own
-//!   then, the nearest first: at synthesis and in its lane, which on the CPU backend is most of the
-//!   work. They are left idle rather than that a lane loses its place or the plan its room.
-//! - `BERTH_NUMA=strict` refuses a node with cores that does not hold its share, and lends nothing.
+//! - Where not one node holds them, they go to the node with the most cores and are not bound to
+//!   it; where no node has both cores and memory, to the one with the most memory.
+//! - The cores of the other nodes work for the nearest lane that then still has room: at synthesis
+//!   and in the lane, which on the CPU backend is most of the work. They are left idle rather than
+//!   that a lane loses its place or the plan its room.
+//! - Fewer slots or synthesis threads than nodes are for so many lanes, the first.
+//! - `BERTH_NUMA=strict` refuses a node with cores that does not hold its share, and lends none.
+//! - A page size that was asked for and is short on a node with a lane is refused under any
+//!   setting; `BERTH_CPUS` leaves a node out.
 //! - `BERTH_NUMA=off` takes all nodes as one.
 
 use std::cmp::Reverse;

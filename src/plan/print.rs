@@ -22,7 +22,7 @@ pub fn size(bytes: u64) -> String {
 }
 
 /// Bytes in the largest unit of which there is one: `2 MiB`, `5.3 MiB`.
-pub(super) fn round(bytes: u64) -> String {
+pub fn round(bytes: u64) -> String {
     let units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
     let power = (bytes.max(1).ilog2() / 10).min(4);
     let unit = 1u64 << (10 * power);
@@ -124,7 +124,9 @@ impl Plan {
                 Some(node) => {
                     let here = self.nodes.iter().find(|plan| plan.node == node);
                     let slots = here.map_or(0, |plan| plan.slots);
-                    writeln!(f, "  GPU {} on node {node}, with {slots} slots", gpu.address)?;
+                    let workers = here.map_or(0, |plan| plan.synthesis_cpus.len());
+                    let of = format!("{slots} slots, {workers} partition workers");
+                    writeln!(f, "  GPU {} on node {node}, with {of}", gpu.address)?;
                 }
                 None => writeln!(f, "  GPU {}: its node is not known", gpu.address)?,
             }

@@ -289,8 +289,8 @@ fn the_text_states_every_term_and_setting() {
         "fixed (program, tables, threads): 5 MiB",
         "total: 152 MiB (159,383,552)",
         "  node 0 gives 144 MiB (150,994,944) of 8 GiB (8,589,934,592) that are free there",
-        "outside of reserved pages: 152 MiB (159,383,552) of 8 GiB (8,589,934,592): the free memory \
-         of the host",
+        "outside of reserved pages: 152 MiB (159,383,552) of 8 GiB (8,589,934,592): the free \
+         memory of the host",
         "node 0: 1 partition worker on CPUs 1",
         "node 0: CPU lane of 2 threads on CPUs 0-1",
         "housekeeping on CPUs 0\n",

@@ -4,10 +4,9 @@
 //! finish take after that is added, per thread, as measured on x86-64 with the published circuit
 //! code 19.1. A test compares the sum with the peak over many proofs.
 
-use crate::error::Result;
 use crate::input::class::Kind;
 use crate::memory::heap::ProcessBytes;
-use crate::plan::{ClassNeed, Plan};
+use crate::plan::{ClassNeed, NodePlan};
 
 /// Pages of a thread's stack that are used, and its share of the heap's own tables.
 const THREAD_BYTES: usize = 96 << 10;
@@ -24,19 +23,21 @@ const fn witness_bytes(kind: Kind) -> usize {
     }
 }
 
-/// Bytes of the process as it is now, less the compiled circuits, and what comes once it proves.
-///
-/// # Errors
-/// [`Error::Host`] where the kernel does not say what the process takes.
-pub(super) fn fixed_bytes(needs: &[ClassNeed<'_>], plan: &Plan) -> Result<usize> {
-    let now = ProcessBytes::read().map_err(super::setup::no_status)?;
+/// Bytes of the process as it is `now`, less the compiled circuits, and what comes once it proves
+/// with threads on the given nodes.
+pub(super) fn fixed_bytes(
+    needs: &[ClassNeed<'_>],
+    now: &ProcessBytes,
+    nodes: &[NodePlan],
+) -> usize {
     let compiled: usize = needs.iter().map(|need| need.compiled_bytes).sum();
-    Ok((now.current() as usize).saturating_sub(compiled) + still_to_come(needs, plan))
+    (now.current() as usize).saturating_sub(compiled) + still_to_come(needs, nodes)
 }
 
-fn still_to_come(needs: &[ClassNeed<'_>], plan: &Plan) -> usize {
-    let workers = plan.partition_workers;
-    let all = workers + plan.lane_cpus().len() + plan.nodes.len() + OTHER_THREADS;
+fn still_to_come(needs: &[ClassNeed<'_>], nodes: &[NodePlan]) -> usize {
+    let workers: usize = nodes.iter().map(|node| node.synthesis_cpus.len()).sum();
+    let lanes: usize = nodes.iter().map(|node| node.lane_cpus.len()).sum();
+    let all = workers + lanes + nodes.len() + OTHER_THREADS;
     let witness = needs.iter().map(|need| witness_bytes(need.id.kind)).max().unwrap_or(0);
     all * THREAD_BYTES + workers * witness + FINISH_BYTES
 }

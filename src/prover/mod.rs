@@ -11,18 +11,20 @@
 mod events;
 mod fixed;
 mod job;
+pub mod ledger;
 mod queue;
 pub mod setup;
 mod threads;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use events::Stages;
 pub use events::{Event, What};
 use job::Job;
 pub use job::{Outcome, Priority, Ticket};
+use ledger::Ledger;
 use queue::Queue;
 
 use crate::circuit::compiled::Compiled;
@@ -96,6 +98,19 @@ pub struct Prover {
     arrivals: AtomicU64,
 }
 
+/// A way to a prover's ledger that does not keep the prover: for a thread that waits for a signal.
+#[derive(Clone)]
+pub struct Books {
+    shared: Weak<Shared>,
+}
+
+impl Books {
+    /// As [`Prover::ledger`]; `None` once the prover has ended.
+    pub fn ledger(&self) -> Option<Result<Ledger>> {
+        Some(ledger::read(&*self.shared.upgrade()?))
+    }
+}
+
 /// Finish threads: r, s, assembly and pairing check take milliseconds beside a lane's seconds.
 const FINISH_THREADS: usize = 1;
 
@@ -111,10 +126,17 @@ impl Prover {
         for class in &classes {
             assert_eq!((class.pools.len(), class.srs.len()), (crews.len(), crews.len()));
         }
+        for crew in &crews {
+            assert!(!crew.lanes.is_empty() && !crew.synthesis_cpus.is_empty(), "a crew has both");
+        }
         let pools = || classes.iter().flat_map(|class| &class.pools);
         let slots = pools().map(SlotPool::count).sum();
         let parts = pools().map(|pool| pool.count() * pool.shape().parts()).sum();
-        let lanes = crews.iter().map(|crew| crew.lanes.len()).sum();
+        let lanes = crews.iter().map(|crew| {
+            let bytes: Vec<usize> = crew.lanes.iter().map(|lane| lane.bytes()).collect();
+            assert!(bytes.iter().all(|other| *other == bytes[0]), "lanes of a node are alike");
+            (bytes.len(), bytes[0])
+        });
         let queue = Queue::new(slots, parts);
         let stages = Stages::new(lanes);
         let shared = Arc::new(Shared { classes, queue, hooks, stages, roam });
@@ -122,7 +144,6 @@ impl Prover {
         let mut prover = Prover { shared, threads: Vec::new(), arrivals: AtomicU64::new(0) };
         let (mut synthesis, mut lane_number) = (0, 0);
         for (node, crew) in crews.into_iter().enumerate() {
-            assert!(!crew.lanes.is_empty() && !crew.synthesis_cpus.is_empty(), "a crew has both");
             for cpu in crew.synthesis_cpus {
                 prover.spawn(format!("synthesis-{synthesis}"), move |shared| {
                     if let Some(cpu) = cpu {
@@ -179,6 +200,19 @@ impl Prover {
     /// The enabled circuits.
     pub fn classes(&self) -> &[Class] {
         &self.shared.classes
+    }
+
+    /// What every large piece of memory is for, now.
+    ///
+    /// # Errors
+    /// [`Error::Host`] where the kernel or the heap does not say what it takes.
+    pub fn ledger(&self) -> Result<Ledger> {
+        ledger::read(&self.shared)
+    }
+
+    /// The way to the ledger for a thread that does not own the prover.
+    pub fn books(&self) -> Books {
+        Books { shared: Arc::downgrade(&self.shared) }
     }
 
     /// Finishes what was taken in, then ends every thread.

@@ -4,7 +4,7 @@
 //! The order is priority, then arrival, then partition. Nothing here holds a witness but the
 //! slots themselves, so the queue cannot grow the memory: owning a slot is the only admission.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 
 use super::job::Job;
 use crate::error::Error;
@@ -51,6 +51,25 @@ pub(super) struct Summed {
     pub backend: &'static str,
 }
 
+/// A request whose input is in memory: as long as somebody has the job, a partition that is being
+/// made or whoever waits for the outcome.
+struct Held {
+    job: Weak<Job>,
+    class: usize,
+    /// Bytes of its input.
+    bytes: usize,
+}
+
+/// Inputs of one class, and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Inputs {
+    pub count: usize,
+    pub bytes: usize,
+    /// The most that ever were, each by itself.
+    pub peak_count: usize,
+    pub peak_bytes: usize,
+}
+
 /// Everything that waits. What can be in a slot has its room from the start, the rest is made when
 /// a request comes in, so that lanes and synthesis threads move things without allocating.
 pub(super) struct Waiting {
@@ -66,6 +85,9 @@ pub(super) struct Waiting {
     pub draining: bool,
     /// Partitions that were taken in and are neither verified nor given up.
     pub open: usize,
+    held: Vec<Held>,
+    /// Of each class, as it was when the last request came: it never grows in between.
+    inputs: Vec<Inputs>,
 }
 
 /// The queue: one lock, one condition for every change.
@@ -84,6 +106,8 @@ impl Queue {
             summed: Vec::new(),
             draining: false,
             open: 0,
+            held: Vec::new(),
+            inputs: Vec::new(),
         };
         Queue { waiting: Mutex::new(waiting), changed: Condvar::new() }
     }
@@ -125,7 +149,11 @@ impl Queue {
 
     /// Takes in the partitions of a request.
     pub fn submit(&self, job: &Arc<Job>) {
+        let held =
+            Held { job: Arc::downgrade(job), class: job.class, bytes: job.input.held_bytes() };
         let mut waiting = self.lock();
+        waiting.held.push(held);
+        waiting.count_inputs();
         let partitions = job.input.partitions();
         waiting.open += partitions;
         // Any of them may come back to be made once more, or wait for the finish.
@@ -137,6 +165,13 @@ impl Queue {
         }
         drop(waiting);
         self.notify();
+    }
+
+    /// The inputs of each class that are in memory; classes that never had one may be left out.
+    pub fn inputs(&self) -> Vec<Inputs> {
+        let mut waiting = self.lock();
+        waiting.count_inputs();
+        waiting.inputs.clone()
     }
 
     /// Takes no new work; with `abandon` what has no slot yet is given up, too.
@@ -158,6 +193,28 @@ impl Queue {
         waiting.open -= 1;
         drop(waiting);
         self.notify();
+    }
+}
+
+impl Waiting {
+    /// Counts the inputs anew, from those that are there.
+    fn count_inputs(&mut self) {
+        self.held.retain(|held| held.job.strong_count() > 0);
+        for inputs in &mut self.inputs {
+            (inputs.count, inputs.bytes) = (0, 0);
+        }
+        for held in &self.held {
+            if held.class >= self.inputs.len() {
+                self.inputs.resize(held.class + 1, Inputs::default());
+            }
+            let inputs = &mut self.inputs[held.class];
+            inputs.count += 1;
+            inputs.bytes += held.bytes;
+        }
+        for inputs in &mut self.inputs {
+            inputs.peak_count = inputs.peak_count.max(inputs.count);
+            inputs.peak_bytes = inputs.peak_bytes.max(inputs.bytes);
+        }
     }
 }
 

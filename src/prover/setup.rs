@@ -16,7 +16,7 @@ use crate::input::class::{CircuitId, SectorSize};
 use crate::memory::arena::Arena;
 use crate::memory::heap::{self, ProcessBytes};
 use crate::memory::slot::SlotPool;
-use crate::plan::{ClassNeed, Plan, Purpose};
+use crate::plan::{ClassNeed, NodePlan, Plan, Purpose};
 use crate::srs::check::{Check, check_points};
 use crate::srs::find::{self, Directory, Found, Search};
 use crate::srs::layout::Counts;
@@ -67,7 +67,9 @@ pub fn prepare(config: &Config, ids: &[CircuitId]) -> Result<Ready> {
         .collect();
     // What recording a circuit took goes back before anything is measured.
     heap::purge().map_err(|e| Error::Host(format!("jemalloc: {e}")))?;
-    let mut plan = Plan::new(config, &host, &needs)?;
+    let now = ProcessBytes::read().map_err(no_status)?;
+    let beside = |nodes: &[NodePlan]| fixed_bytes(&needs, &now, nodes);
+    let mut plan = Plan::beside(config, &host, &needs, &beside)?;
     if config.backend == Backend::Auto && driver_present() {
         plan.warnings.push(
             "a CUDA driver is here, but this build has no CUDA backend; the CPU proves \
@@ -75,7 +77,9 @@ pub fn prepare(config: &Config, ids: &[CircuitId]) -> Result<Ready> {
                 .into(),
         );
     }
-    let fixed = fixed_bytes(&needs, &plan)?;
+    #[cfg(feature = "heap-arenas")]
+    plan.take_from_heap();
+    let fixed = beside(&plan.nodes);
     Ok(Ready { compiled, plan: plan.with_fixed(fixed) })
 }
 

@@ -167,6 +167,11 @@ impl Srs {
         &self.key
     }
 
+    /// Where the points lie.
+    pub fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
     /// `tau^i (tau^m - 1) / delta` at position bitrev(i) of m; the last position holds zeros.
     pub fn h(&self) -> &[G1Affine] {
         self.view(&self.layout.h)

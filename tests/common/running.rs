@@ -71,6 +71,10 @@ where
         "cpu"
     }
 
+    fn bytes(&self) -> usize {
+        Lane::bytes(&self.lane)
+    }
+
     fn sums(
         &mut self,
         compiled: &Compiled,

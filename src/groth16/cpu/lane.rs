@@ -141,6 +141,10 @@ impl Lane for CpuLane {
         "cpu"
     }
 
+    fn bytes(&self) -> usize {
+        self.arena.bytes()
+    }
+
     fn sums(
         &mut self,
         compiled: &Compiled,
@@ -148,6 +152,8 @@ impl Lane for CpuLane {
         slot: Slot<Ready>,
         at: &dyn Fn(Stage),
     ) -> Result<Sums> {
+        #[cfg(feature = "heap-arenas")]
+        self.arena.renew()?;
         let slot = slot.prove();
         let sums = self.sums_of(compiled, srs, slot.witness(), at);
         slot.release();

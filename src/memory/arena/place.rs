@@ -43,6 +43,10 @@ impl Arena {
         plan: &ArenaPlan,
         show: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<(Self, Vec<String>)> {
+        #[cfg(feature = "heap-arenas")]
+        if plan.purpose != plan::Purpose::Srs {
+            return Ok((Self::from_heap(plan)?, Vec::new()));
+        }
         let mut warnings = Vec::new();
         let mapping = Mapping::new(plan.pages, plan.page_bytes, plan.bytes)
             .map_err(|errno| short(plan, "map", errno))?;

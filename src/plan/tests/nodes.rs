@@ -145,10 +145,10 @@ fn one_lane_goes_where_it_fits() {
     let mut host = even(2);
     host.nodes[0] = node(0, &[0, 1, 2, 3, 8], 8 << 30);
     host.nodes[1].hugepages = pools(100, 0);
-    host.memory.bytes = 170 << 20;
+    host.memory.bytes = 140 << 20;
     let bounded = plan(&[], &host).unwrap();
     assert_eq!((ids(&bounded), bounded.nodes[0].ordinary_bytes), (vec![1], 0));
-    warned(&bounded, &["node 0 lends its 5 cores to the lane on node 1", "170 MiB"]);
+    warned(&bounded, &["node 0 lends its 5 cores to the lane on node 1", "140 MiB"]);
     // Likewise where the larger node is itself too small.
     let mut host = even(2);
     host.nodes[0] = node(0, &[0, 1, 2, 3, 8], 64 << 20);
@@ -221,24 +221,42 @@ fn fewer_slots_or_workers_than_nodes() {
 #[test]
 fn a_lane_more_must_fit_the_host_and_the_limit() {
     let host = even(2);
-    let alone = plan(&[("BERTH_CPUS", "0-3")], &host).unwrap();
-    assert_eq!(ids(&alone), [0]);
-    let limited = plan(&[("BERTH_MEMORY_LIMIT", "400MiB")], &host).unwrap();
+    let total = plan(&[], &host).unwrap().total_bytes;
+    let limit = |bytes: usize| bytes.to_string();
+    let limited = plan(&[("BERTH_MEMORY_LIMIT", &limit(total - 1))], &host).unwrap();
     assert_eq!(ids(&limited), [0]);
-    warned(&limited, &["node 1 lends", "with a lane there", "400 MiB", "BERTH_MEMORY_LIMIT"]);
-    assert_eq!(ids(&plan(&[("BERTH_MEMORY_LIMIT", "500MiB")], &host).unwrap()), [0, 1]);
+    warned(&limited, &["node 1 lends", "with a lane there", "291 MiB", "BERTH_MEMORY_LIMIT"]);
+    assert_eq!(ids(&plan(&[("BERTH_MEMORY_LIMIT", &limit(total))], &host).unwrap()), [0, 1]);
+    // What is beside the arenas needs room too, and more of it with more threads.
+    let beside = |limit: usize| {
+        let limit = limit.to_string();
+        let fixed = |nodes: &[NodePlan]| nodes.len() * MIB;
+        Plan::beside(&config(&[("BERTH_MEMORY_LIMIT", &limit)]), &host, &[need()], &fixed).unwrap()
+    };
+    assert_eq!(ids(&beside(total + 2 * MIB)), [0, 1]);
+    assert_eq!(ids(&beside(total + 2 * MIB - 1)), [0]);
+    // Lent cores must not break the limit either.
+    let alone = plan(&[("BERTH_CPUS", "0-3")], &host).unwrap().total_bytes;
+    let per_thread = ClassNeed { lane_bytes: &|threads| threads * 10 * MIB, ..need() };
+    let tight = config(&[("BERTH_MEMORY_LIMIT", &limit(alone))]);
+    let tight = admitted(&tight, &host, &[per_thread]).unwrap();
+    assert_eq!((ids(&tight), tight.nodes[0].lane_cpus.len()), (vec![0], 4));
+    warned(&tight, &["node 1 leaves its 4 cores idle", "no other lane has room"]);
+}
+
+#[test]
+fn a_lane_more_must_fit_the_control_group() {
     let mut group = even(2);
     let by = "the control group (/sys/fs/cgroup/a/memory.max is 9)".to_owned();
-    group.memory = MemoryBound { bytes: 400 << 20, by };
+    group.memory = MemoryBound { bytes: 290 << 20, by };
     let grouped = plan(&[], &group).unwrap();
     assert_eq!(ids(&grouped), [0]);
     warned(&grouped, &["node 1 lends", "a/memory.max is 9"]);
-    assert!(grouped.to_string().contains("of 400 MiB (419,430,400): the control group"));
+    assert!(grouped.to_string().contains("of 290 MiB (304,087,040): the control group"));
     // Nothing is given up for this under strict.
-    assert_eq!(ids(&plan(&[("BERTH_NUMA", "strict")], &group).unwrap()), [0, 1]);
-    group.memory.bytes = 200 << 20;
     let error = refusal(&[("BERTH_NUMA", "strict")], &group);
-    assert!(error.contains("a/memory.max") && error.contains("fewer nodes"), "{error}");
+    assert!(error.contains("a/memory.max") && error.contains("291 MiB"), "{error}");
+    assert!(error.contains("fewer nodes need less"), "{error}");
 }
 
 #[test]
@@ -316,12 +334,12 @@ fn a_gpu_whose_node_has_no_slots() {
         vec![gpu("0000:17:00.0", Some(0)), gpu("0000:65:00.0", Some(1)), gpu("0000:ca:00.0", None)];
     let far = plan(&[], &host).unwrap();
     assert_eq!(ids(&far), [1]);
-    warned(&far, &["GPU 0000:17:00.0 is on node 0, which has no slots", "on node 1"]);
+    warned(&far, &["GPU 0000:17:00.0 is on node 0, which has no slots", "those of node 1"]);
     assert!(!far.warnings.iter().any(|w| w.contains("65:00.0") || w.contains("ca:00.0")));
     let text = far.to_string();
     for line in [
-        "GPU 0000:17:00.0 on node 0, with 0 slots",
-        "GPU 0000:65:00.0 on node 1, with 9 slots",
+        "GPU 0000:17:00.0 on node 0, with 0 slots, 0 partition workers",
+        "GPU 0000:65:00.0 on node 1, with 9 slots, 7 partition workers",
         "GPU 0000:ca:00.0: its node is not known",
     ] {
         assert!(text.contains(line), "{line} in {text}");
