@@ -218,6 +218,13 @@ pub fn base_page_bytes() -> usize {
     unsafe { crate::sys::berth_page_bytes() }
 }
 
+/// Can libcuda be opened? Nothing is initialized.
+pub fn driver_present() -> bool {
+    // SAFETY: opens the driver's library by name and closes it; its constructors are NVIDIA's and
+    // run in every program that uses a card.
+    unsafe { cudarc::driver::sys::is_culib_present() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

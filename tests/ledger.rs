@@ -101,14 +101,16 @@ fn ledger_of(config: &Config, id: CircuitId, proofs: usize, input: impl Fn() -> 
                     during += 1;
                     assert!(ledger.excess().abs() <= 0.03, "during:\n{ledger}");
                 }
-                std::thread::sleep(Duration::from_millis(20));
+                std::thread::sleep(Duration::from_millis(50));
             }
             waits.join().unwrap()
         });
         assert!(holds(&prover, &outcome, &input()));
     }
-    assert!(during > proofs, "only {during} looks during {proofs} proofs");
+    assert!(during >= proofs, "only {during} looks during {proofs} proofs");
+    let began = Instant::now();
     let after = prover.ledger().unwrap();
+    println!("{id}: {during} ledgers during {proofs} proofs; one takes {:?}", began.elapsed());
     adds_up(&format!("{id} after"), &after);
     let kernel = after.kernel_bytes as f64;
     assert!(kernel <= planned * 1.03, "{kernel} of {planned} planned");

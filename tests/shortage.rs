@@ -85,11 +85,11 @@ fn one_page_too_few_is_refused_and_the_last_one_is_enough() {
         let expected = format!("node 0: need {need} hugepages of 2 MiB, free {}", need - 1);
         assert!(told.contains(&expected), "{told}");
         assert!(told.contains("hugepages-2048kB/nr_hugepages"), "what to do: {told}");
-        assert_eq!(pool.free(), need - 1, "all are given back");
+        assert!(pool.free() >= need - 1, "all are given back");
     }
     if let Some(pool) = Pool::with_free(PAGE, need) {
         assert_eq!(json(&mut prove(&settings))["verified"], true);
-        assert_eq!(pool.free(), need, "all are given back");
+        assert!(pool.free() >= need, "all are given back");
     }
 }
 
@@ -106,7 +106,7 @@ fn pages_of_another_size_do_not_help() {
     let need = needed_pages();
     if let Some(pool) = Pool::with_free(PAGE, need) {
         assert!(of_1g().contains(expected), "{}", of_1g());
-        assert_eq!(pool.free(), need);
+        assert!(pool.free() >= need, "none was taken");
     }
 }
 
@@ -126,7 +126,7 @@ fn a_control_group_with_a_page_too_few_refuses() {
     assert!(told.contains(&expected), "{told}");
     let bound = format!("({} is {})", group.limit_file().display(), (need - 1) * PAGE);
     assert!(told.contains(&bound), "{told}");
-    assert_eq!(pool.free(), need, "all are given back");
+    assert!(pool.free() >= need, "all are given back");
 }
 
 /// Another process, which takes and releases hugepages when it is told to.
@@ -255,7 +255,7 @@ fn whoever_comes_second_is_refused() {
     let told = refused(|| run(&mut prove(&settings)));
     assert!(told.contains(&format!("need {need} hugepages of 2 MiB, free 0")), "{told}");
     assert!(started.finish().contains("\"verified\":true"), "the first one is not disturbed");
-    assert_eq!(pool.free(), need, "all are given back");
+    assert!(pool.free() >= need, "all are given back");
     assert_eq!(tenant.take(need), 0, "and are there for others");
 }
 

@@ -64,12 +64,14 @@ fn bytes_of(ledger: &str, name: &str) -> f64 {
     exact.split(')').next().unwrap().replace(',', "").parse().unwrap()
 }
 
-/// The ledgers in what the program told, each from its head to its plan.
-fn ledgers(told: &str) -> Vec<&str> {
-    told.split("ledger\nmemory ")
-        .skip(1)
-        .map(|rest| &rest[..rest.find("\nplan ").map_or(rest.len(), |at| at + 40)])
-        .collect()
+/// The ledgers in what the program told, each from its head to the plan's line.
+fn ledgers(told: &str) -> Vec<String> {
+    let whole = |rest: &str| -> String {
+        let lines: Vec<&str> = rest.lines().collect();
+        let last = lines.iter().position(|line| line.starts_with("plan  ")).unwrap();
+        lines[..=last].join("\n")
+    };
+    told.split("ledger\nmemory ").skip(1).map(whole).collect()
 }
 
 #[test]

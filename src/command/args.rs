@@ -42,6 +42,18 @@ Examples:
     /// List, check or make Groth16 parameters
     #[command(subcommand)]
     Params(Params),
+    /// Say what of this host is right for the service, and how to mend what is not
+    #[command(after_help = "\
+Examples:
+  berth doctor
+  berth doctor --circuit porep-32g --json")]
+    Doctor(Doctor),
+    /// Print the service's unit, and that of the hugepages which its plan needs at boot
+    #[command(after_help = "\
+Examples:
+  berth unit --circuit porep-32g
+  berth unit --circuit porep-32g update-32g --out /etc/systemd/system")]
+    Unit(Unit),
 }
 
 /// Where a request is read from.
@@ -144,6 +156,31 @@ pub enum Params {
         #[arg(long)]
         force: bool,
     },
+}
+
+#[derive(Args, Debug)]
+pub struct Doctor {
+    /// Also plan for these circuits, such as porep-32g; else for the small ones of BERTH_CIRCUITS
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    pub circuit: Vec<String>,
+    /// Read proc, sys and dev under this folder, such as the files of another host; settings,
+    /// parameters and libcuda are this host's
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    pub sysroot: PathBuf,
+    /// Print one JSON object on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct Unit {
+    /// Circuits to plan for, such as porep-32g; else BERTH_CIRCUITS, else all that have official
+    /// parameters here
+    #[arg(long, value_name = "NAME", num_args = 1..)]
+    pub circuit: Vec<String>,
+    /// Write the units as files into this folder; a file that is there is replaced
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }
 
 /// A miner's numeric id, alone or as an f0 or t0 address.

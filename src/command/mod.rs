@@ -2,12 +2,14 @@
 //! error.
 
 pub mod args;
+mod doctor;
 mod params;
 mod plan;
 mod progress;
 mod prove;
 mod request;
 mod signal;
+mod unit;
 mod verify;
 
 use std::io::Write;
@@ -56,6 +58,8 @@ pub fn run(cli: Cli) -> Result<()> {
         Command::Verify(args) => verify::run(&config, &args),
         Command::Plan(args) => plan::run(&config, &args),
         Command::Params(args) => params::run(&config, args),
+        Command::Doctor(args) => doctor::run(&config, &args),
+        Command::Unit(args) => unit::run(&config, &args),
     }
 }
 

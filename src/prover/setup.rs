@@ -11,7 +11,7 @@ use crate::config::{Backend, Config, DevParameters, Mode};
 use crate::error::{Error, Result};
 use crate::groth16::cpu::lane::CpuLane;
 use crate::groth16::verify::PreparedKey;
-use crate::host::Host;
+use crate::host::{Host, driver_present};
 use crate::input::class::{CircuitId, SectorSize};
 use crate::memory::arena::Arena;
 use crate::memory::heap::{self, ProcessBytes};
@@ -45,13 +45,37 @@ pub struct Parameters {
 /// # Errors
 /// [`Error::Config`] and [`Error::Host`] as the plan.
 pub fn prepare(config: &Config, ids: &[CircuitId]) -> Result<Ready> {
-    let mut host = Host::read()?;
+    let compiled = compile(ids)?;
+    let mut plan = plan_on(config, Host::read()?, &compiled)?;
+    if config.backend == Backend::Auto && driver_present() {
+        plan.warnings.push(
+            "a CUDA driver is here, but this build has no CUDA backend; the CPU proves \
+             (BERTH_BACKEND=cpu says so on purpose)"
+                .into(),
+        );
+    }
+    Ok(Ready { compiled, plan })
+}
+
+/// Compiles circuits.
+///
+/// # Errors
+/// As [`kinds::compile`].
+pub fn compile(ids: &[CircuitId]) -> Result<Vec<(CircuitId, Arc<Compiled>)>> {
+    ids.iter().map(|id| Ok((*id, Arc::new(kinds::compile(*id)?)))).collect()
+}
+
+/// Plans for a host that the caller has read, or made up to ask what if.
+///
+/// # Errors
+/// As [`Plan::new`].
+pub fn plan_on(
+    config: &Config,
+    mut host: Host,
+    compiled: &[(CircuitId, Arc<Compiled>)],
+) -> Result<Plan> {
     // The plan counts the whole process, so what it has already is a part of what there is.
     host.memory.bytes += ProcessBytes::read().map_err(no_status)?.anonymous;
-    let mut compiled = Vec::with_capacity(ids.len());
-    for id in ids {
-        compiled.push((*id, Arc::new(kinds::compile(*id)?)));
-    }
     let lane_bytes: Vec<_> =
         compiled.iter().map(|(_, compiled)| |threads| CpuLane::bytes(compiled, threads)).collect();
     let needs: Vec<ClassNeed<'_>> = compiled
@@ -69,18 +93,15 @@ pub fn prepare(config: &Config, ids: &[CircuitId]) -> Result<Ready> {
     heap::purge().map_err(|e| Error::Host(format!("jemalloc: {e}")))?;
     let now = ProcessBytes::read().map_err(no_status)?;
     let beside = |nodes: &[NodePlan]| fixed_bytes(&needs, &now, nodes);
-    let mut plan = Plan::beside(config, &host, &needs, &beside)?;
-    if config.backend == Backend::Auto && driver_present() {
-        plan.warnings.push(
-            "a CUDA driver is here, but this build has no CUDA backend; the CPU proves \
-             (BERTH_BACKEND=cpu says so on purpose)"
-                .into(),
-        );
-    }
+    let plan = Plan::beside(config, &host, &needs, &beside)?;
     #[cfg(feature = "heap-arenas")]
-    plan.take_from_heap();
+    let plan = {
+        let mut plan = plan;
+        plan.take_from_heap();
+        plan
+    };
     let fixed = beside(&plan.nodes);
-    Ok(Ready { compiled, plan: plan.with_fixed(fixed) })
+    Ok(plan.with_fixed(fixed))
 }
 
 /// Keeps the calling thread, and all that it starts and that are not pinned, on the plan's CPUs for
@@ -96,13 +117,6 @@ pub fn keep_house(plan: &Plan) {
 /// The error of a kernel that does not say what this process takes.
 pub(super) fn no_status(error: std::io::Error) -> Error {
     Error::Host(format!("/proc/self/status: {error}"))
-}
-
-/// Can libcuda be opened? Nothing is initialized.
-fn driver_present() -> bool {
-    // SAFETY: opens the driver's library by name and closes it; its constructors are NVIDIA's and
-    // run in every program that uses a card.
-    unsafe { cudarc::driver::sys::is_culib_present() }
 }
 
 /// The directory of official parameters and that of dev parameters, with who named them.

@@ -71,7 +71,7 @@ impl Pool {
             pool.added = wanted - free;
             fs::write(count_file(page_bytes), (before + pool.added).to_string())?;
             // The kernel gives as many as it finds.
-            let found = read(&count_file(page_bytes)) - before;
+            let found = read(&count_file(page_bytes)).saturating_sub(before);
             pool.added = pool.added.min(found);
         }
         match pool.free() {
@@ -89,7 +89,8 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         let file = count_file(self.page_bytes);
-        let _ = fs::write(&file, (read(&file) - self.added).to_string());
+        // Not below nothing: others may have taken pages out of the pool meanwhile.
+        let _ = fs::write(&file, read(&file).saturating_sub(self.added).to_string());
     }
 }
 
