@@ -236,7 +236,10 @@ fn events_tell_what_pools_and_ledger_tell() {
     running::come_home(&prover);
     let ledger = prover.ledger().unwrap();
     let (occupancy, most) = (pool.occupancy(), pool.peak());
+    let books = prover.books();
+    assert_eq!(books.ledger().unwrap().unwrap().rows.len(), ledger.rows.len());
     prover.stop();
+    assert!(books.ledger().is_none(), "a prover that has ended has no ledger");
     let events = told.lock().unwrap();
     let (now, peak, stages) = replay(&events, 3);
     assert_eq!((now, peak), (occupancy, most));
@@ -358,7 +361,8 @@ fn behind_a_lane_that_is_held_back_only_inputs_wait() {
 #[test]
 fn a_request_knows_what_it_holds() {
     let _turn = alone();
-    let inputs: [(&str, fn() -> Input); 5] = [
+    type Read = fn() -> Input;
+    let inputs: [(&str, Read); 5] = [
         ("window", || window(1)),
         ("winning", || running::post(Kind::Winning, "winningpost-2kib")),
         ("snap", || running::post(Kind::Update, "snap-2kib")),

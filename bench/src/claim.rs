@@ -103,6 +103,10 @@ fn measure(args: &ClaimArgs, builds: &[Build], kept: &Kept) -> Result<(), String
     let table = Table::new(&names, &runs);
     print!("{table}");
     if let Some(file) = &args.json {
+        let runs = names.iter().zip(&runs).map(|(name, runs)| {
+            let records: Vec<&Value> = runs.iter().map(|run| &run.record).collect();
+            json!({"build": name, "records": records})
+        });
         let record = json!({
             "schema": 1,
             "host": host::record()?,
@@ -112,9 +116,7 @@ fn measure(args: &ClaimArgs, builds: &[Build], kept: &Kept) -> Result<(), String
             "memory_before": before,
             "memory_fragmented": after,
             "table": table.record(),
-            "runs": names.iter().zip(&runs).map(|(name, runs)| {
-                json!({"build": name, "records": runs.iter().map(|r| &r.record).collect::<Vec<_>>()})
-            }).collect::<Vec<_>>(),
+            "runs": runs.collect::<Vec<_>>(),
         });
         berth::files::write_whole(file, format!("{record:#}\n").as_bytes())
             .map_err(|e| format!("cannot write {}: {e}", file.display()))?;

@@ -4,6 +4,7 @@ pub mod arena;
 pub mod heap;
 mod hugepage;
 pub mod slot;
+pub mod transparent;
 
 pub use arena::{Arena, Plain};
 pub use slot::SlotPool;

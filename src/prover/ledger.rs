@@ -362,7 +362,7 @@ mod tests {
 memory  circuit    node  state  now    bytes  peak  peak bytes
 slots   window-2k     0  home     2    2 MiB     3       3 MiB
 slots   window-2k     0  ready    0  0 bytes     1       1 MiB
-heap                     used       4.9 KiB
+heap                     used        4.9 KiB
 sum     1010 bytes, +1.0 % of the kernel's figure
 kernel  1000 bytes in RSS and hugetlb pages
 peak    2.0 KiB (2,000) by the kernel

@@ -105,9 +105,12 @@ pub struct Books {
 }
 
 impl Books {
-    /// As [`Prover::ledger`]; `None` once the prover has ended.
+    /// As [`Prover::ledger`]; `None` once the prover is at its end.
     pub fn ledger(&self) -> Option<Result<Ledger>> {
-        Some(ledger::read(&*self.shared.upgrade()?))
+        let shared = self.shared.upgrade()?;
+        let ledger = ledger::read(&shared);
+        // Lanes may have gone while it was read, with their memory.
+        (!shared.queue.over()).then_some(ledger)
     }
 }
 

@@ -140,7 +140,7 @@ impl Queue {
             if let Some(taken) = take(&mut waiting) {
                 return Some(taken);
             }
-            if waiting.draining && waiting.open == 0 {
+            if waiting.over() {
                 return None;
             }
             waiting = self.wait(waiting);
@@ -174,6 +174,11 @@ impl Queue {
         waiting.inputs.clone()
     }
 
+    /// Has everything ended, so that the threads go, too?
+    pub fn over(&self) -> bool {
+        self.lock().over()
+    }
+
     /// Takes no new work; with `abandon` what has no slot yet is given up, too.
     pub fn drain(&self, abandon: bool) {
         let mut waiting = self.lock();
@@ -197,6 +202,10 @@ impl Queue {
 }
 
 impl Waiting {
+    fn over(&self) -> bool {
+        self.draining && self.open == 0
+    }
+
     /// Counts the inputs anew, from those that are there.
     fn count_inputs(&mut self) {
         self.held.retain(|held| held.job.strong_count() > 0);

@@ -45,6 +45,7 @@ pub struct Parameters {
 /// # Errors
 /// [`Error::Config`] and [`Error::Host`] as the plan.
 pub fn prepare(config: &Config, ids: &[CircuitId]) -> Result<Ready> {
+    crate::memory::transparent::do_without();
     let compiled = compile(ids)?;
     let mut plan = plan_on(config, Host::read()?, &compiled)?;
     if config.backend == Backend::Auto && driver_present() {

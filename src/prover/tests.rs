@@ -148,7 +148,9 @@ fn a_drained_queue_lets_everyone_go() {
     }
     queue.drain(false);
     assert!(ended.recv_timeout(Duration::from_millis(100)).is_err(), "one partition is open");
+    assert!(!queue.over());
     queue.close();
+    assert!(queue.over());
     for _ in 0..3 {
         assert_eq!(ended.recv_timeout(Duration::from_secs(60)), Ok(None));
     }

@@ -13,7 +13,8 @@ use crate::config::Mode;
 use crate::error::{Error, Result};
 use crate::host::base_page_bytes;
 use crate::memory::hugepage::Mapping;
-use crate::plan::{self, ArenaPlan};
+use crate::memory::transparent;
+use crate::plan::{self, ArenaPlan, Pages};
 use crate::sys;
 use crate::team::Team;
 
@@ -53,7 +54,11 @@ impl Arena {
         let arena =
             Arena { start: mapping.address(), bytes: mapping.bytes(), mapping: Arc::new(mapping) };
         let bound = arena.bind(plan, &mut warnings)?;
-        let errno = arena.populate(plan, show)?;
+        let populate = || arena.populate(plan, show);
+        let errno = match plan.pages {
+            Pages::Transparent => transparent::with(populate)?,
+            _ => populate()?,
+        };
         if errno != 0 {
             // Gives back what it holds, so that the free pages in the error are what there is.
             drop(arena);
