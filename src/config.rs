@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::input::class::CircuitId;
+use crate::input::class::{CircuitId, Kind};
 
 mod parse;
 mod table;
@@ -63,9 +63,19 @@ pub enum HugePages {
 /// How the witness is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WitnessMaker {
+    /// Native code where there is some.
     Auto,
+    /// Native code or nothing.
     Native,
+    /// The published circuit code, for every kind.
     Generic,
+}
+
+impl WitnessMaker {
+    /// Is the witness of a kind made by native code?
+    pub fn is_native(self, kind: Kind) -> bool {
+        kind == Kind::Porep && self != WitnessMaker::Generic
+    }
 }
 
 /// Where the SRS stays.

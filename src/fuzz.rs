@@ -5,12 +5,19 @@
 //! contradict each other. `tests/fuzz` lets a coverage-guided engine choose the bytes,
 //! `tests/fuzz_smoke.rs` changes real files.
 
+use std::sync::LazyLock;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use blstrs::Scalar;
 
+use crate::circuit::compiled::Compiled;
+use crate::circuit::kinds;
+use crate::config::WitnessMaker;
 use crate::error::{Error, Result};
-use crate::input::class::Kind;
+use crate::input::class::{CircuitId, Kind, SectorSize};
 use crate::input::{GAVE_UP, Input, Meta, PorepOptions, read_blobs, read_porep, read_vanilla};
+use crate::witness::Witnesses;
 
 mod tiny;
 
@@ -58,15 +65,49 @@ pub fn input(bytes: &[u8]) -> usize {
     }
 }
 
-/// Reads a commit-phase-1 output; what is accepted must be accepted again in the binary form.
+/// Reads a commit-phase-1 output; what is accepted must be accepted again in the binary form, and
+/// has a native witness.
 fn porep(bytes: &[u8], options: &PorepOptions) -> bool {
-    let Some(input) = settled(read_porep(bytes, options)) else { return false };
-    let options =
-        PorepOptions { registered_proof: Some(input.registered_proof.clone()), ..options.clone() };
+    let options = PorepOptions { hashes_later: true, ..options.clone() };
+    let Some(input) = settled(read_porep(bytes, &options)) else { return false };
+    let filled = fill(&input);
+    if let Err(error) = input.vanilla.check_hashes() {
+        refused(error);
+        return false;
+    }
+    assert!(filled, "what passes the full check has a witness");
+    let options = PorepOptions {
+        registered_proof: Some(input.registered_proof.clone()),
+        hashes_later: false,
+        ..options
+    };
     let again = settled(read_porep(&input.to_bincode(), &options));
     let again = again.expect("what was read can be read again");
     assert!(again.public_inputs == input.public_inputs, "the binary form has other public inputs");
     true
+}
+
+/// Makes native witnesses of a request of 2 KiB, and tells whether all of it fits the circuit; for
+/// other sizes it takes that for granted.
+fn fill(input: &Input) -> bool {
+    static NATIVE: LazyLock<(Compiled, Witnesses)> = LazyLock::new(|| {
+        let circuit = CircuitId { kind: Kind::Porep, sector: SectorSize::K2 };
+        let compiled = kinds::compile(circuit).expect("the published circuit of 2 KiB");
+        (compiled, Witnesses::new(WitnessMaker::Native))
+    });
+    if input.circuit.sector != SectorSize::K2 {
+        return true;
+    }
+    let (compiled, witnesses) = &*NATIVE;
+    let parts = compiled.shape.parts();
+    (0..input.partitions() * parts).all(|number| {
+        let (partition, part) = (number / parts, number % parts);
+        let shape = compiled.shape.part(part);
+        let (mut wides, mut bits) =
+            (vec![Scalar::from(0); shape.wide_len()], vec![0; shape.word_len()]);
+        let filled = witnesses.fill_part(input, compiled, partition, part, &mut wides, &mut bits);
+        filled.map_err(refused).is_ok()
+    })
 }
 
 fn vanilla(rest: &[u8], meta: &Meta) -> usize {

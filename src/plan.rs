@@ -235,7 +235,7 @@ impl Plan {
     ) -> Result<Self> {
         assert!(!classes.is_empty(), "a plan is for at least one circuit");
         let mut warnings = config.notices.clone();
-        limits::without_device(config, &mut warnings)?;
+        limits::without_device(config, classes, &mut warnings)?;
         let usable = threads::usable(config, host)?;
         let demand = Demand { config, host, classes, fixed_bytes };
         let mut layout = nodes::choose(&demand, &usable, &mut warnings)?;

@@ -17,6 +17,7 @@ use berth::circuit::compile::compile_circuit;
 use berth::circuit::compiled::Compiled;
 use berth::circuit::kinds;
 use berth::circuit::shape::{PartShape, Shape};
+use berth::config::WitnessMaker;
 use berth::groth16::assemble::{Blinding, assemble};
 use berth::groth16::cpu::lane::CpuLane;
 use berth::groth16::verify::{PreparedKey, Proof};
@@ -30,7 +31,7 @@ use berth::srs::names;
 use berth::srs::read::{Srs, SrsLayout};
 use berth::srs::setup::{self, Waste};
 use berth::team::Team;
-use berth::witness::generic;
+use berth::witness::{Witnesses, generic};
 use blstrs::{Bls12, G1Affine, G2Affine, Scalar};
 use common::data;
 use ff::Field;
@@ -288,11 +289,17 @@ fn mapped(params: PathBuf) -> MappedParameters<Bls12> {
 }
 
 /// Our proof of the first partition.
-fn prove(ours: &mut Ours<'_>, input: &Input, blinding: Blinding) -> [u8; PROOF_BYTES] {
+fn prove(
+    ours: &mut Ours<'_>,
+    input: &Input,
+    maker: WitnessMaker,
+    blinding: Blinding,
+) -> [u8; PROOF_BYTES] {
+    let witnesses = Witnesses::new(maker);
     let slot = ours.fill(|part| {
         let number = part.part();
         let (wides, bits) = part.planes();
-        generic::fill_part(input, ours.compiled, 0, number, wides, bits).unwrap();
+        witnesses.fill_part(input, ours.compiled, 0, number, wides, bits).unwrap();
     });
     assert_eq!(public_inputs(&slot), input.public_inputs[0], "derived anew, and in the circuit");
     ours.prove(slot, blinding)
@@ -308,7 +315,7 @@ fn window_post() {
     let (params, mut ours) = real("window-2k", &compiled);
     let theirs = mapped(params);
     for blinding in blindings() {
-        let proof = prove(&mut ours, &input, blinding);
+        let proof = prove(&mut ours, &input, WitnessMaker::Auto, blinding);
         let circuit = FallbackPoStCircuit::<SectorShape2KiB> {
             prover_id: Some(vanilla.prover_id),
             sectors: vanilla.partitions[0]
@@ -353,7 +360,8 @@ fn porep_of_2_kib() {
     let compiled = kinds::compile(input.circuit).unwrap();
     let (params, mut ours) = real("porep-2k", &compiled);
     let blinding = blindings()[0];
-    let proof = prove(&mut ours, &input, blinding);
+    let proof = prove(&mut ours, &input, WitnessMaker::Native, blinding);
+    assert!(proof == prove(&mut ours, &input, WitnessMaker::Generic, blinding), "one witness");
     drop(ours);
     let theirs = mapped(params);
     let circuit = published_circuit(&c1);

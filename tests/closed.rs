@@ -10,10 +10,10 @@ mod common;
 mod filter;
 #[path = "common/running.rs"]
 mod running;
+#[path = "common/scenario.rs"]
+mod scenario;
 
 use std::hint::black_box;
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -26,56 +26,21 @@ use berth::memory::slot::Place;
 use berth::prover::{Hooks, Priority, Prover, What};
 use filter::{MEMORY_CALLS, forbid_memory_calls};
 use running::{Built, build, config, holds, window};
+use scenario::{child, ended, killed};
 
 #[global_allocator]
 static HEAP: Heap = Heap;
 
 const WINDOW: CircuitId = CircuitId { kind: Kind::Window, sector: SectorSize::K2 };
+/// One partition at a time, on pages that nobody else can take away meanwhile.
+const SETTINGS: [(&str, &str); 3] =
+    [("BERTH_SLOTS", "2"), ("BERTH_PARTITION_WORKERS", "1"), ("BERTH_HUGEPAGES", "off")];
 const PROOFS: usize = 20;
 /// Bytes that no other allocation here has.
 const ODD_BYTES: usize = 12_347;
-/// Says to a child what it is, and holds its variant.
-const MARK: &str = "CLOSED_SCENARIO";
-/// What a child says when it has come to its end.
-const END: &str = "the scenario has come to its end";
-
-/// Runs a scenario in a child, and gives how that ended; `variant` is for the scenario.
-fn child(test: &str, variant: &str, scenario: impl FnOnce(&str)) -> Output {
-    if let Ok(variant) = std::env::var(MARK) {
-        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: the struct is whole. The ends that are tried here would leave core files.
-        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_CORE, &none) }, 0);
-        scenario(&variant);
-        println!("{END}");
-        // SAFETY: always. No thread ends before the process, see `forbid_memory_calls`.
-        unsafe { libc::_exit(0) };
-    }
-    let arguments = [test, "--exact", "--nocapture", "--test-threads=1"];
-    let program = std::env::current_exe().unwrap();
-    Command::new(program).args(arguments).env(MARK, variant).output().unwrap()
-}
-
-/// Demands that a child came to its end, and shows what it said.
-#[track_caller]
-fn ended(output: &Output) {
-    let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
-    print!("{out}");
-    assert!(output.status.success() && out.contains(END), "{}: {out}{err}", output.status);
-}
-
-/// Demands that a child ended by a signal; gives what it said on standard error.
-#[track_caller]
-fn killed(output: &Output, signal: libc::c_int) -> String {
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.signal(), Some(signal), "{}: {told}", output.status);
-    told
-}
-
-/// Ready to start, one partition at a time, on pages that nobody else can take away meanwhile.
+/// Ready to start.
 fn built() -> Built {
-    let settings =
-        [("BERTH_SLOTS", "2"), ("BERTH_PARTITION_WORKERS", "1"), ("BERTH_HUGEPAGES", "off")];
-    build(&config(&settings), WINDOW)
+    build(&config(&SETTINGS), WINDOW)
 }
 
 /// A prover whose lane does something, with the heap closed, before each partition. `work` gets the
@@ -202,9 +167,11 @@ fn twenty_proofs() {
     println!("kept by synthesis {synthesis:?}");
     println!("by this thread, synthesis and finish, but for {input_bytes} of each input: {all:?}");
     assert!(synthesis.iter().all(|kept| *kept == synthesis[0]));
-    // What the first proof leaves behind is made once. After that there is no noise to allow for.
+    // What the first proof leaves behind is made once. After that a request may just not have been
+    // let go when this thread looks (640 bytes); what is kept of each proof would add up.
     assert!(all[1] - all[0] < 64 << 10);
-    assert!(all[1..].iter().all(|kept| *kept == all[1]));
+    let (least, most) = (all[1..].iter().min().unwrap(), all[1..].iter().max().unwrap());
+    assert!(most - least <= 1024, "{all:?}");
     // The ends of those threads, and of the lane, allocate nothing either.
     prover.stop();
 }

@@ -26,7 +26,9 @@ static HEAP: Heap = Heap;
 const WINDOW: CircuitId = CircuitId { kind: Kind::Window, sector: SectorSize::K2 };
 
 fn with_slots(slots: &str) -> Built {
-    build(&config(&[("BERTH_SLOTS", slots), ("BERTH_PARTITION_WORKERS", "2")]), WINDOW)
+    // Tests that run side by side must not take each other's pages.
+    let pages = ("BERTH_HUGEPAGES", "off");
+    build(&config(&[("BERTH_SLOTS", slots), ("BERTH_PARTITION_WORKERS", "2"), pages]), WINDOW)
 }
 
 /// Demands that the next request is proven as if nothing had been before it.

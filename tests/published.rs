@@ -29,6 +29,7 @@ struct Bench {
     /// The parameters go when the test ends, however it does.
     apart: bool,
     partitions: u64,
+    witness: &'static str,
 }
 
 impl Drop for Bench {
@@ -42,7 +43,7 @@ impl Drop for Bench {
 impl Bench {
     fn new(circuit: &'static str) -> Self {
         let parameters = common::dev_parameters();
-        Bench { circuit, parameters, apart: false, partitions: 1 }
+        Bench { circuit, parameters, apart: false, partitions: 1, witness: "auto" }
     }
 
     fn vk(&self) -> PathBuf {
@@ -52,6 +53,7 @@ impl Bench {
     fn berth(&self, arguments: &[&str]) -> std::process::Command {
         let mut command = berth(arguments);
         command.env("BERTH_DEV_PARAMETER_DIR", &self.parameters);
+        command.env("BERTH_WITNESS", self.witness);
         command
     }
 
@@ -102,12 +104,14 @@ fn file(name: &str) -> String {
 #[test]
 fn seals_of_2_kib() {
     let _alone = alone();
-    let bench = Bench::new("porep-2k");
+    let mut bench = Bench::new("porep-2k");
     let names = ["porep-2kib", "porep-2kib-v1", "porep-2kib-synthetic"];
-    let prove = |name: &&str| {
+    let mut prove = |(name, witness): (&str, &'static str)| {
+        bench.witness = witness;
         bench.prove(&[&file(&format!("{name}.c1.json")), "--miner", "1037", "--sector", "41"])
     };
-    let proofs: Vec<Vec<u8>> = names.iter().map(prove).collect();
+    let witnesses = ["native", "generic", "auto"];
+    let proofs: Vec<Vec<u8>> = names.into_iter().zip(witnesses).map(&mut prove).collect();
     for (number, name) in names.into_iter().enumerate() {
         let (proof, other) = (&proofs[number], &proofs[(number + 1) % 3]);
         bench.judge("seal", name, proof, &[other, &mixed(proof, other), &mixed(other, proof)]);

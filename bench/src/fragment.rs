@@ -10,6 +10,7 @@
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
+use std::time::{Duration, Instant};
 
 mod probe;
 
@@ -21,6 +22,9 @@ const STRETCH_BYTES: usize = 2 << 20;
 const BATCH: usize = 16;
 /// The tool stops rather than leave less than this available: 1 GiB.
 const RESERVE_BYTES: u64 = 1 << 30;
+/// The tool stops after so long: where other programs come and go, compaction always brings another
+/// stretch together.
+const TIME_MAX: Duration = Duration::from_secs(90);
 /// As much as a plain user may give a pipe (/proc/sys/fs/pipe-max-size).
 const PIPE_BYTES: libc::c_int = 1 << 20;
 
@@ -45,7 +49,11 @@ impl Fragments {
         };
         let mut made = Fragments { stretches: 0, pipes: Vec::new() };
         let mut compacted = false;
-        while made.stretches < budget && available_bytes()? > RESERVE_BYTES {
+        let began = Instant::now();
+        while made.stretches < budget
+            && available_bytes()? > RESERVE_BYTES
+            && began.elapsed() < TIME_MAX
+        {
             let taken = made.take(BATCH.min(budget - made.stretches))?;
             made.stretches += taken;
             if taken > 0 {

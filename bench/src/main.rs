@@ -11,6 +11,8 @@ mod recorder;
 mod reference;
 mod source;
 mod statistics;
+mod steps;
+mod witness;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -69,6 +71,8 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// How fast witnesses of a PoRep are made, by native code and by the published code
+    Witness(witness::WitnessArgs),
 }
 
 fn main() -> ExitCode {
@@ -78,6 +82,7 @@ fn main() -> ExitCode {
         Command::Fragment { keep_free, hold } => fragment::run(keep_free, hold),
         Command::Reference { c1, miner, runs, json } => reference::run(&c1, miner, runs, json),
         Command::Pages { size, json } => pages::run(size, json),
+        Command::Witness(args) => witness::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -121,7 +121,7 @@ fn measure(node: &Node, pages: Pages, page_bytes: usize, bytes: usize) -> Result
 }
 
 /// CPU time of the calling thread since it began.
-fn thread_cpu_seconds() -> f64 {
+pub fn thread_cpu_seconds() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid place for the result; the clock is there since Linux 2.6.12.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };

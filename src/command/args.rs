@@ -98,6 +98,10 @@ pub struct Prove {
     /// replaced, anything else is refused
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Make the full vanilla check of a C1 first, also of what no circuit reads; without it the
+    /// witness finds what does not fit, before anything is proven of it
+    #[arg(long)]
+    pub check: bool,
     /// Print one JSON object on standard output
     #[arg(long)]
     pub json: bool,

@@ -14,7 +14,7 @@ use crate::srs::find::Search;
 /// and then refused.
 pub fn run(config: &Config, args: &Plan) -> Result<()> {
     let mut ids: Vec<CircuitId> = if args.circuit.is_empty() {
-        vec![request::read(args.c1.as_deref(), &args.request)?.circuit]
+        vec![request::read(args.c1.as_deref(), &args.request, false)?.circuit]
     } else {
         args.circuit.iter().map(|name| name.parse()).collect::<Result<_>>()?
     };

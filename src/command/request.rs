@@ -10,11 +10,12 @@ use crate::input::{
     self, C1_BYTES_MAX, Input, META_BYTES_MAX, Meta, PorepOptions, VANILLA_BYTES_MAX, read_file,
 };
 
-/// Reads and checks a request: a C1, or vanilla proofs with their public values.
+/// Reads and checks a request: a C1, or vanilla proofs with their public values. `hashes_later`
+/// leaves the hashes of a C1 to its witness.
 ///
 /// # Errors
 /// [`Error::Input`] with the file in front of the place.
-pub fn read(c1: Option<&Path>, request: &Request) -> Result<Input> {
+pub fn read(c1: Option<&Path>, request: &Request, hashes_later: bool) -> Result<Input> {
     let meta = request.meta.as_deref().map(|path| {
         let bytes = read_file(path, META_BYTES_MAX)?;
         Meta::parse(&bytes).map_err(|error| in_file(path, error))
@@ -30,6 +31,7 @@ pub fn read(c1: Option<&Path>, request: &Request) -> Result<Input> {
                 miner: request.miner,
                 sector: request.sector,
                 meta,
+                hashes_later,
             };
             let bytes = read_file(path, C1_BYTES_MAX)?;
             input::read_porep(&bytes, &options).map_err(|error| in_file(path, error))

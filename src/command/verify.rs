@@ -25,7 +25,7 @@ pub fn run(config: &Config, args: &Verify) -> Result<()> {
             return Err(Error::Config("name C1 and PROOF, or --kind .. and PROOF alone".into()));
         }
     };
-    let input = request::read(c1, &args.request)?;
+    let input = request::read(c1, &args.request, false)?;
     let bytes = read_proof(proof)?;
     let wanted = input.partitions() * PROOF_BYTES;
     if bytes.len() != wanted {

@@ -79,7 +79,7 @@ pub static SETTINGS: [Setting; 23] = settings! {
     "LOCK": "locking of arenas in memory: strict refuses a limit that is too small",
         "auto, strict, off", "auto",
         |c, t| t.word(&MODES, &mut c.lock);
-    "WITNESS": "how the witness is made",
+    "WITNESS": "how the witness is made: by code written for the circuit (PoRep), or generic",
         "auto, native, generic", "auto",
         |c, t| t.word(&WITNESS, &mut c.witness);
     "DEVICE_MEMORY_LIMIT": "memory to use on each card",

@@ -1,4 +1,4 @@
-//! Raw proofs to the published types that the circuits read. Their shape has been checked.
+//! Proofs to the published types that the circuits read. Their shape has been checked.
 
 use filecoin_hashers::poseidon::{PoseidonDomain, PoseidonHasher};
 use filecoin_hashers::sha256::{Sha256Domain, Sha256Hasher};
@@ -9,10 +9,11 @@ use storage_proofs_porep::stacked::{
 };
 use storage_proofs_update::vanilla as update;
 
+use super::class::SectorSize;
 use super::element::Dom;
-use super::raw::{
-    RawChallenge, RawColumnProof, RawMerkle, RawPath, RawProof, RawUpdate, RawUpdateChallenge,
-};
+use super::flat::{Challenge, Column, Path};
+use super::raw::{RawElement, RawMerkle, RawUpdate, RawUpdateChallenge};
+use super::structure::TreeShape;
 
 /// A path of the Poseidon trees.
 pub(crate) type TreeProof<Tree> = MerkleProof<
@@ -44,66 +45,61 @@ where
     B: 'static + PoseidonArity,
     C: 'static + PoseidonArity,
 {
-    let mut levels = Vec::new();
-    let mut push = |path: RawPath| {
-        levels.extend(path.path.0.into_iter().map(|element| {
-            let hashes = element.hashes.iter().copied().map(domain).collect();
-            (hashes, element.index as usize)
-        }));
+    let level = |level: &RawElement| {
+        (level.hashes.iter().copied().map(domain).collect(), level.index as usize)
     };
-    let (root, leaf) = match raw.data {
-        RawProof::Single { root, leaf, path } => {
-            push(path);
-            (root, leaf)
-        }
-        RawProof::Sub { base_proof, sub_proof, root, leaf } => {
-            push(base_proof);
-            push(sub_proof);
-            (root, leaf)
-        }
-        RawProof::Top { base_proof, sub_proof, top_proof, root, leaf } => {
-            push(base_proof);
-            push(sub_proof);
-            push(top_proof);
-            (root, leaf)
-        }
-    };
-    MerkleProof::from_parts(domain(leaf), domain(root), levels)
+    let levels = raw.levels().map(level).collect();
+    MerkleProof::from_parts(domain(*raw.leaf()), domain(*raw.root()), levels)
 }
 
-fn column<Tree>(raw: RawColumnProof) -> ColumnProof<TreeProof<Tree>>
+/// The same of a path in field elements.
+fn flat_merkle<H, A, B, C>(path: &Path, shape: &TreeShape) -> MerkleProof<H, A, B, C>
 where
-    Tree: MerkleTreeTrait<Hasher = PoseidonHasher>,
+    H: Hasher,
+    A: 'static + PoseidonArity,
+    B: 'static + PoseidonArity,
+    C: 'static + PoseidonArity,
 {
-    let rows = raw.column.rows.iter().copied().map(poseidon).collect();
-    ColumnProof::new(raw.column.index, rows, merkle(raw.inclusion_proof))
+    let (mut position, mut siblings) = (path.position, &path.siblings[..]);
+    let levels = shape.arities().map(|arity| {
+        // Fewer than there should be make a proof that does not verify.
+        let (here, above) = siblings.split_at(siblings.len().min(arity as usize - 1));
+        let index = position % arity;
+        (position, siblings) = (position / arity, above);
+        (here.iter().map(|sibling| (*sibling).into()).collect(), index as usize)
+    });
+    let levels = levels.collect();
+    MerkleProof::from_parts(path.leaf.into(), path.root.into(), levels)
 }
 
-/// One challenge of a PoRep.
-pub(crate) fn challenge<Tree>(raw: RawChallenge) -> stacked::Proof<Tree, Sha256Hasher>
-where
-    Tree: MerkleTreeTrait<Hasher = PoseidonHasher>,
-{
-    let labels = |parents: &[Dom]| parents.iter().copied().map(poseidon).collect::<Vec<_>>();
-    let columns = raw.replica_column_proofs;
-    stacked::Proof {
-        comm_d_proofs: merkle(raw.comm_d_proofs),
-        comm_r_last_proof: merkle(raw.comm_r_last_proof),
-        replica_column_proofs: ReplicaColumnProof {
-            c_x: column::<Tree>(columns.c_x),
-            drg_parents: columns.drg_parents.0.into_iter().map(column::<Tree>).collect(),
-            exp_parents: columns.exp_parents.0.into_iter().map(column::<Tree>).collect(),
-        },
-        labeling_proofs: raw
-            .labeling_proofs
-            .iter()
-            .map(|raw| LabelingProof::new(raw.layer_index, raw.node, labels(&raw.parents)))
-            .collect(),
-        encoding_proof: EncodingProof::new(
-            raw.encoding_proof.layer_index,
-            raw.encoding_proof.node,
-            labels(&raw.encoding_proof.parents),
-        ),
+impl Challenge {
+    /// In the published form, which allocates each level of each path.
+    pub fn proof<Tree>(&self, sector: SectorSize) -> stacked::Proof<Tree, Sha256Hasher>
+    where
+        Tree: MerkleTreeTrait<Hasher = PoseidonHasher>,
+    {
+        let tree = TreeShape::replica(sector);
+        let column = |column: &Column| {
+            let rows = column.rows.iter().map(|row| (*row).into()).collect();
+            let path: TreeProof<Tree> = flat_merkle(&column.path, &tree);
+            ColumnProof::new(column.path.position as u32, rows, path)
+        };
+        let parents = |row: usize| -> Vec<PoseidonDomain> {
+            self.labels[row].iter().map(|parent| (*parent).into()).collect()
+        };
+        let layers = self.labels.len() - 1;
+        let label = |row| LabelingProof::new(row as u32 + 1, self.node, parents(row));
+        stacked::Proof {
+            comm_d_proofs: flat_merkle(&self.data, &TreeShape::data(sector)),
+            comm_r_last_proof: flat_merkle(&self.replica, &tree),
+            replica_column_proofs: ReplicaColumnProof {
+                c_x: column(&self.own),
+                drg_parents: self.drg_parents.iter().map(column).collect(),
+                exp_parents: self.exp_parents.iter().map(column).collect(),
+            },
+            labeling_proofs: (0..layers).map(label).collect(),
+            encoding_proof: EncodingProof::new(layers as u32, self.node, parents(layers)),
+        }
     }
 }
 

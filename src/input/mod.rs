@@ -8,6 +8,7 @@ mod convert;
 mod derive;
 mod element;
 mod encoding;
+pub mod flat;
 mod guard;
 mod held;
 mod meta;
@@ -22,11 +23,12 @@ mod update;
 mod vanilla;
 
 use std::io::Read;
+use std::marker::PhantomData;
 use std::path::Path;
 
 use blstrs::Scalar;
 use filecoin_hashers::poseidon::{PoseidonDomain, PoseidonHasher};
-use filecoin_hashers::sha256::{Sha256Domain, Sha256Hasher};
+use filecoin_hashers::sha256::Sha256Domain;
 use filecoin_proofs::constants::{SectorShapeBase, SectorShapeSub8, SectorShapeTop2};
 use serde::{Serialize, Serializer};
 use storage_proofs_core::merkle::MerkleTreeTrait;
@@ -35,10 +37,11 @@ use storage_proofs_post::fallback::{PublicSector, SectorProof};
 use storage_proofs_update::vanilla as published_update;
 
 use crate::error::{Error, Result};
-use class::{CircuitId, Kind};
+use class::{CircuitId, Kind, SectorSize};
 pub use derive::{prover_id, replica_id};
 pub(crate) use element::hex;
 pub use encoding::miner_id;
+use flat::Challenge;
 pub(crate) use guard::GAVE_UP;
 pub use meta::{Hex32, Meta, MetaSector, commitment};
 
@@ -62,9 +65,13 @@ pub struct PorepOptions {
     pub sector: Option<u64>,
     /// Needed for the shapes of 16 and 32 KiB, else compared.
     pub meta: Option<Meta>,
+    /// Compute no hash here: a native witness finds what does not fit while it is made, and
+    /// [`Vanilla::check_hashes`] finds it at any time.
+    pub hashes_later: bool,
 }
 
-/// Reads a commit-phase-1 output in any encoding and makes every check.
+/// Reads a commit-phase-1 output in any encoding and makes every check, but for those that the
+/// options leave for later.
 ///
 /// # Errors
 /// [`Error::Input`] saying where and what, [`Error::Config`] for options that cannot be meant.
@@ -177,18 +184,18 @@ impl Input {
             + self.registered_proof.capacity()
             + inputs.capacity() * size_of::<Vec<Scalar>>()
             + inputs.iter().map(|inputs| inputs.capacity() * size_of::<Scalar>()).sum::<usize>()
-            + held::heap_bytes(&self.vanilla)
+            + self.vanilla.heap_bytes()
     }
 }
 
 /// Vanilla proofs by kind and tree: 8-0-0, 8-8-0 or 8-8-2.
 pub enum Vanilla {
     /// PoRep of 2 KiB, 8 MiB and 512 MiB.
-    PorepBase(Porep<SectorShapeBase>),
+    PorepBase(Porep),
     /// PoRep of 16 KiB and 32 GiB.
-    PorepSub8(Porep<SectorShapeSub8>),
+    PorepSub8(Porep),
     /// PoRep of 32 KiB and 64 GiB.
-    PorepTop2(Porep<SectorShapeTop2>),
+    PorepTop2(Porep),
     /// PoSt, likewise.
     PostBase(Post<SectorShapeBase>),
     /// PoSt, likewise.
@@ -203,21 +210,79 @@ pub enum Vanilla {
     UpdateTop2(Update<SectorShapeTop2>),
 }
 
+impl From<Porep> for Vanilla {
+    fn from(porep: Porep) -> Self {
+        match porep.sector {
+            SectorSize::K2 | SectorSize::M8 | SectorSize::M512 => Vanilla::PorepBase(porep),
+            SectorSize::K16 | SectorSize::G32 => Vanilla::PorepSub8(porep),
+            SectorSize::K32 | SectorSize::G64 => Vanilla::PorepTop2(porep),
+        }
+    }
+}
+
+impl Vanilla {
+    /// The PoRep, of whatever tree.
+    pub fn porep(&self) -> Option<&Porep> {
+        match self {
+            Vanilla::PorepBase(porep) | Vanilla::PorepSub8(porep) | Vanilla::PorepTop2(porep) => {
+                Some(porep)
+            }
+            _ => None,
+        }
+    }
+
+    /// The full vanilla check of a PoRep, whose hashes may have been left for later; those of the
+    /// other kinds are checked as they are read.
+    ///
+    /// # Errors
+    /// [`Error::Input`] with partition, challenge, part and layer.
+    pub fn check_hashes(&self) -> Result<()> {
+        guard::contain(|| match self {
+            Vanilla::PorepBase(porep) => vanilla::porep::<SectorShapeBase>(porep),
+            Vanilla::PorepSub8(porep) => vanilla::porep::<SectorShapeSub8>(porep),
+            Vanilla::PorepTop2(porep) => vanilla::porep::<SectorShapeTop2>(porep),
+            _ => Ok(()),
+        })
+    }
+
+    /// Bytes of heap behind it.
+    fn heap_bytes(&self) -> usize {
+        match self.porep() {
+            Some(porep) => porep.heap_bytes(),
+            None => held::heap_bytes(self),
+        }
+    }
+}
+
+/// The challenges of a PoRep as they are published, made one at a time.
+struct Published<'a, Tree>(&'a [Challenge], SectorSize, PhantomData<Tree>);
+
+impl<Tree> Serialize for Published<'_, Tree>
+where
+    Tree: 'static + MerkleTreeTrait<Hasher = PoseidonHasher>,
+{
+    fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+        to.collect_seq(self.0.iter().map(|challenge| challenge.proof::<Tree>(self.1)))
+    }
+}
+
 /// The one binary form, see [`Input::to_bincode`].
 impl Serialize for Vanilla {
     fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
-        fn porep<Tree, S>(porep: &Porep<Tree>, to: S) -> std::result::Result<S::Ok, S::Error>
+        fn porep<Tree, S>(porep: &Porep, to: S) -> std::result::Result<S::Ok, S::Error>
         where
             Tree: 'static + MerkleTreeTrait<Hasher = PoseidonHasher>,
             S: Serializer,
         {
             let Porep { partitions, comm_r, comm_d, replica_id, seed, ticket, .. } = porep;
+            let partitions: Vec<Published<'_, Tree>> =
+                partitions.iter().map(|it| Published(it, porep.sector, PhantomData)).collect();
             (partitions, comm_r, comm_d, replica_id, seed, ticket).serialize(to)
         }
         match self {
-            Vanilla::PorepBase(value) => porep(value, to),
-            Vanilla::PorepSub8(value) => porep(value, to),
-            Vanilla::PorepTop2(value) => porep(value, to),
+            Vanilla::PorepBase(value) => porep::<SectorShapeBase, S>(value, to),
+            Vanilla::PorepSub8(value) => porep::<SectorShapeSub8, S>(value, to),
+            Vanilla::PorepTop2(value) => porep::<SectorShapeTop2, S>(value, to),
             Vanilla::PostBase(value) => value.partitions.serialize(to),
             Vanilla::PostSub8(value) => value.partitions.serialize(to),
             Vanilla::PostTop2(value) => value.partitions.serialize(to),
@@ -229,7 +294,9 @@ impl Serialize for Vanilla {
 }
 
 /// A PoRep commit-phase-1 output.
-pub struct Porep<Tree: 'static + MerkleTreeTrait> {
+#[derive(Clone)]
+pub struct Porep {
+    pub sector: SectorSize,
     /// What binds the replica to prover, sector, ticket and data.
     pub replica_id: PoseidonDomain,
     /// Commitment to the data.
@@ -243,13 +310,22 @@ pub struct Porep<Tree: 'static + MerkleTreeTrait> {
     /// What the graph is drawn from.
     pub porep_id: [u8; 32],
     /// Partitions of challenges.
-    pub partitions: Vec<Vec<stacked::Proof<Tree, Sha256Hasher>>>,
+    pub partitions: Vec<Vec<Challenge>>,
 }
 
-impl<Tree: 'static + MerkleTreeTrait> Porep<Tree> {
+impl Porep {
     /// The published form of the public values, which circuits are made from; without a partition.
     pub fn published(&self) -> stacked::PublicInputs<PoseidonDomain, Sha256Domain> {
         derive::published(self.replica_id, self.seed, self.comm_d, self.comm_r)
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let partition = |it: &Vec<Challenge>| {
+            it.capacity() * size_of::<Challenge>()
+                + it.iter().map(Challenge::heap_bytes).sum::<usize>()
+        };
+        self.partitions.capacity() * size_of::<Vec<Challenge>>()
+            + self.partitions.iter().map(partition).sum::<usize>()
     }
 }
 

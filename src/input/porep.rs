@@ -1,22 +1,19 @@
 //! PoRep requests: a commit-phase-1 output in any encoding to a checked [`Input`].
 
-use filecoin_hashers::poseidon::{PoseidonDomain, PoseidonHasher};
-use filecoin_hashers::sha256::Sha256Domain;
-use storage_proofs_core::merkle::MerkleTreeTrait;
-
 use super::class::{CircuitId, Kind, SectorSize};
-use super::convert::{challenge, poseidon, sha256};
+use super::convert::{poseidon, sha256};
 use super::derive::{
     Nodes, PorepConfig, porep_nodes, porep_public_inputs, prover_id, published, replica_id,
 };
 use super::element::hex;
 use super::encoding::{Document, read};
+use super::flat::Challenge;
 use super::meta::Meta;
 use super::parse::short;
-use super::raw::RawPartitions;
+use super::raw::RawChallenge;
 use super::registered::{Family, SEAL_PROOFS, SealProof, challenges, layers, partitions};
 use super::structure;
-use super::{Input, Porep, PorepOptions, Vanilla, vanilla};
+use super::{Input, Porep, PorepOptions, Vanilla};
 use crate::error::{Error, Result};
 
 /// Sectors and miners around the stated ones that are tried to name the wrong one.
@@ -45,16 +42,22 @@ pub(crate) fn read_porep(bytes: &[u8], options: &PorepOptions) -> Result<Input> 
         })
         .collect();
     let sector = config.sector;
-    let (seed, ticket) = (document.seed.0, document.ticket.0);
-    let base = Base { rid, comm_d, comm_r, seed, ticket, porep_id: config.porep_id };
-    let raw = document.partitions;
-    let vanilla = match sector {
-        SectorSize::K2 | SectorSize::M8 | SectorSize::M512 => {
-            Vanilla::PorepBase(base.checked(raw, &nodes)?)
-        }
-        SectorSize::K16 | SectorSize::G32 => Vanilla::PorepSub8(base.checked(raw, &nodes)?),
-        SectorSize::K32 | SectorSize::G64 => Vanilla::PorepTop2(base.checked(raw, &nodes)?),
+    let challenge = |raw: &RawChallenge| Challenge::of(raw, sector);
+    let partitions = document.partitions.0.into_iter();
+    let porep = Porep {
+        sector,
+        replica_id: rid,
+        comm_d,
+        comm_r,
+        seed: document.seed.0,
+        ticket: document.ticket.0,
+        porep_id: config.porep_id,
+        partitions: partitions.map(|raw| raw.iter().map(challenge).collect()).collect(),
     };
+    let vanilla = Vanilla::from(porep);
+    if !options.hashes_later {
+        vanilla.check_hashes()?;
+    }
     Ok(Input {
         circuit: CircuitId { kind: Kind::Porep, sector },
         registered_proof: config.name,
@@ -66,39 +69,6 @@ pub(crate) fn read_porep(bytes: &[u8], options: &PorepOptions) -> Result<Input> 
         public_inputs,
         vanilla,
     })
-}
-
-/// The public values of a PoRep, to which its partitions are added.
-struct Base {
-    rid: PoseidonDomain,
-    comm_d: Sha256Domain,
-    comm_r: PoseidonDomain,
-    seed: [u8; 32],
-    ticket: [u8; 32],
-    porep_id: [u8; 32],
-}
-
-impl Base {
-    fn checked<Tree>(self, raw: RawPartitions, nodes: &[Vec<Nodes>]) -> Result<Porep<Tree>>
-    where
-        Tree: 'static + MerkleTreeTrait<Hasher = PoseidonHasher>,
-    {
-        let partitions = raw
-            .0
-            .into_iter()
-            .map(|partition| partition.0.into_iter().map(challenge::<Tree>).collect());
-        let porep = Porep {
-            replica_id: self.rid,
-            comm_d: self.comm_d,
-            comm_r: self.comm_r,
-            seed: self.seed,
-            ticket: self.ticket,
-            porep_id: self.porep_id,
-            partitions: partitions.collect(),
-        };
-        vanilla::porep(&porep, nodes)?;
-        Ok(porep)
-    }
 }
 
 fn check_nodes(document: &Document, config: &PorepConfig, nodes: &[Vec<Nodes>]) -> Result<()> {

@@ -15,7 +15,7 @@ pub(crate) const POREP_CHALLENGES_MAX: usize = 18;
 /// Levels of tree-d of a 64 GiB sector.
 const LEVELS_MAX: usize = 31;
 /// Labels that a label hashes (`TOTAL_PARENTS` upstream).
-pub(crate) const LABEL_PARENTS: usize = 37;
+pub const LABEL_PARENTS: usize = 37;
 const LAYERS_MAX: usize = 11;
 
 /// Partitions of challenges.
@@ -72,6 +72,18 @@ impl RawMerkle {
             | RawProof::Sub { leaf, .. }
             | RawProof::Top { leaf, .. } => leaf,
         }
+    }
+
+    /// Its levels, from the leaf up.
+    pub fn levels(&self) -> impl Iterator<Item = &RawElement> {
+        let paths: [&[RawElement]; 3] = match &self.data {
+            RawProof::Single { path, .. } => [&path.path, &[], &[]],
+            RawProof::Sub { base_proof, sub_proof, .. } => [&base_proof.path, &sub_proof.path, &[]],
+            RawProof::Top { base_proof, sub_proof, top_proof, .. } => {
+                [&base_proof.path, &sub_proof.path, &top_proof.path]
+            }
+        };
+        paths.into_iter().flatten()
     }
 
     /// The root that the path says it leads to.

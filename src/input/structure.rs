@@ -39,6 +39,12 @@ impl TreeShape {
         TreeShape { arity: 8, base_levels, sub_arity, top_arity }
     }
 
+    /// Arities from the leaves up.
+    pub fn arities(&self) -> impl Iterator<Item = u64> {
+        let base = std::iter::repeat_n(self.arity, self.base_levels);
+        base.chain([self.sub_arity, self.top_arity]).filter(|arity| *arity > 0)
+    }
+
     fn name(&self) -> &'static str {
         match (self.sub_arity, self.top_arity) {
             (0, _) => "Single",

@@ -13,32 +13,35 @@ use storage_proofs_porep::stacked::{self, ColumnProof, LabelingProof};
 use storage_proofs_post::fallback::{PublicSector, SectorProof};
 use storage_proofs_update::vanilla::{self as update, EmptySectorUpdate};
 
-use super::convert::{TreeProof, poseidon};
-use super::derive::Nodes;
+use super::convert::TreeProof;
 use super::element::hex;
+use super::flat::{Challenge, Column, LABEL_PARENTS};
 use super::guard::spread;
-use super::parse::parse_binary;
-use super::raw::{LABEL_PARENTS, RawColumnProof};
 use super::{Porep, Update};
 use crate::error::{Error, Result};
 
 type ColumnOf<Tree> = ColumnProof<TreeProof<Tree>>;
 
-/// Checks every challenge of a PoRep; `nodes` are the derived ones.
-pub(crate) fn porep<Tree>(porep: &Porep<Tree>, nodes: &[Vec<Nodes>]) -> Result<()>
+/// Checks every challenge of a PoRep.
+pub(crate) fn porep<Tree>(porep: &Porep) -> Result<()>
 where
     Tree: 'static + MerkleTreeTrait<Hasher = PoseidonHasher>,
 {
-    for (k, challenges) in porep.partitions.iter().enumerate() {
-        let roots = (challenges[0].comm_c(), challenges[0].comm_r_last());
-        comm_r(&porep.comm_r, &roots.0, &roots.1, &format!("partition {k}, challenge 0"))?;
+    let roots = |k: usize| -> (PoseidonDomain, PoseidonDomain) {
+        let first = &porep.partitions[k][0];
+        (first.own.path.root.into(), first.replica.root.into())
+    };
+    for k in 0..porep.partitions.len() {
+        let (comm_c, comm_r_last) = roots(k);
+        comm_r(&porep.comm_r, &comm_c, &comm_r_last, &format!("partition {k}, challenge 0"))?;
     }
     let per_partition = porep.partitions[0].len();
     spread(porep.partitions.len() * per_partition, &|number| {
         let (k, i) = (number / per_partition, number % per_partition);
-        let partition = &porep.partitions[k];
+        let (comm_c, comm_r_last) = roots(k);
+        let flat = &porep.partitions[k][i];
         let at = format!("partition {k}, challenge {i}");
-        Challenge { porep, first: &partition[0], nodes: &nodes[k][i], at }.check(&partition[i])
+        Checked { porep, comm_c, comm_r_last, flat, at }.check(&flat.proof::<Tree>(porep.sector))
     })
 }
 
@@ -67,39 +70,43 @@ pub(crate) fn comm_r(
 }
 
 /// One challenge under check.
-struct Challenge<'a, Tree: 'static + MerkleTreeTrait<Hasher = PoseidonHasher>> {
-    porep: &'a Porep<Tree>,
-    /// The challenge whose roots all others of its partition must have.
-    first: &'a stacked::Proof<Tree, Sha256Hasher>,
-    nodes: &'a Nodes,
+struct Checked<'a> {
+    porep: &'a Porep,
+    /// The roots of its partition: those of the first challenge there.
+    comm_c: PoseidonDomain,
+    comm_r_last: PoseidonDomain,
+    flat: &'a Challenge,
     at: String,
 }
 
-impl<Tree: 'static + MerkleTreeTrait<Hasher = PoseidonHasher>> Challenge<'_, Tree> {
+impl Checked<'_> {
     fn refuse(&self, part: &str, what: &str) -> Result<()> {
         Err(Error::input(format!("{}, {part}", self.at), what))
     }
 
-    fn check(&self, proof: &stacked::Proof<Tree, Sha256Hasher>) -> Result<()> {
+    fn check<Tree>(&self, proof: &stacked::Proof<Tree, Sha256Hasher>) -> Result<()>
+    where
+        Tree: 'static + MerkleTreeTrait<Hasher = PoseidonHasher>,
+    {
         if proof.comm_d_proofs.root() != self.porep.comm_d {
             return self.refuse("comm_d path", "its root is not comm_d");
         }
         if !proof.comm_d_proofs.verify() {
             return self.refuse("comm_d path", "leaf and siblings do not hash to its root");
         }
-        if proof.comm_r_last() != self.first.comm_r_last() {
+        if proof.comm_r_last() != self.comm_r_last {
             return self.refuse("comm_r_last path", "its root is not that of challenge 0");
         }
         if !proof.comm_r_last_proof.verify() {
             return self.refuse("comm_r_last path", "leaf and siblings do not hash to its root");
         }
-        let columns = &proof.replica_column_proofs;
-        self.column(&columns.c_x, self.nodes.challenge, "c_x")?;
-        for (p, parent) in columns.drg_parents.iter().enumerate() {
-            self.column(parent, self.nodes.drg[p], &format!("drg parent {p}"))?;
+        let (columns, flat) = (&proof.replica_column_proofs, self.flat);
+        self.column::<Tree>(&columns.c_x, &flat.own, "c_x")?;
+        for (p, (proof, flat)) in columns.drg_parents.iter().zip(&flat.drg_parents).enumerate() {
+            self.column::<Tree>(proof, flat, &format!("drg parent {p}"))?;
         }
-        for (p, parent) in columns.exp_parents.iter().enumerate() {
-            self.column(parent, self.nodes.exp[p], &format!("exp parent {p}"))?;
+        for (p, (proof, flat)) in columns.exp_parents.iter().zip(&flat.exp_parents).enumerate() {
+            self.column::<Tree>(proof, flat, &format!("exp parent {p}"))?;
         }
         self.labels(proof)?;
         let (encoded, data) = (proof.comm_r_last_proof.leaf(), proof.comm_d_proofs.leaf());
@@ -110,20 +117,18 @@ impl<Tree: 'static + MerkleTreeTrait<Hasher = PoseidonHasher>> Challenge<'_, Tre
         Ok(())
     }
 
-    fn column(&self, proof: &ColumnOf<Tree>, node: u32, part: &str) -> Result<()> {
-        let comm_c = self.first.comm_c();
-        if proof.root() != comm_c {
+    fn column<Tree>(&self, proof: &ColumnOf<Tree>, flat: &Column, part: &str) -> Result<()>
+    where
+        Tree: 'static + MerkleTreeTrait<Hasher = PoseidonHasher>,
+    {
+        if proof.root() != self.comm_c {
             let what = "its root is not that of c_x of challenge 0";
             return self.refuse(&format!("{part} path"), what);
         }
-        if proof.verify(node, &comm_c) {
+        if proof.verify(flat.path.position as u32, &self.comm_c) {
             return Ok(());
         }
-        // Which of its two parts is at fault shows the leaf, which the published type hides.
-        let bytes = bincode::serialize(proof)
-            .map_err(|e| Error::input(self.at.clone(), format!("{part}: {e}")))?;
-        let raw: RawColumnProof = parse_binary(&bytes, part)?;
-        if poseidon(*raw.inclusion_proof.leaf()) != PoseidonDomain::from(proof.column_hash()) {
+        if flat.path.leaf != proof.column_hash() {
             let what = "its rows do not hash to the leaf of its path";
             return self.refuse(&format!("{part} column"), what);
         }
@@ -133,7 +138,10 @@ impl<Tree: 'static + MerkleTreeTrait<Hasher = PoseidonHasher>> Challenge<'_, Tre
 
     /// Each label twice: from the parents that are written beside it, and from the parents'
     /// columns, which are what the circuit reads.
-    fn labels(&self, proof: &stacked::Proof<Tree, Sha256Hasher>) -> Result<()> {
+    fn labels<Tree>(&self, proof: &stacked::Proof<Tree, Sha256Hasher>) -> Result<()>
+    where
+        Tree: 'static + MerkleTreeTrait<Hasher = PoseidonHasher>,
+    {
         let columns = &proof.replica_column_proofs;
         let row = |column: &ColumnOf<Tree>, layer: usize| {
             column.get_node_at_layer(layer).copied().map_err(|e| {
@@ -157,8 +165,8 @@ impl<Tree: 'static + MerkleTreeTrait<Hasher = PoseidonHasher>> Challenge<'_, Tre
                 }
             }
             let parents = parents.into_iter().cycle().take(LABEL_PARENTS).collect();
-            let node = u64::from(self.nodes.challenge);
-            let derived = LabelingProof::<PoseidonHasher>::new(layer as u32, node, parents);
+            let derived =
+                LabelingProof::<PoseidonHasher>::new(layer as u32, self.flat.node, parents);
             if !derived.verify(&self.porep.replica_id, &expected) {
                 let what = "the columns of the parents do not hash to the row of c_x";
                 return self.refuse(&format!("label of layer {layer}"), what);

@@ -1,13 +1,18 @@
 //! What the host allows the plan: binding to nodes, locking in memory, devices.
 
 use super::layout::Layout;
-use super::{ArenaPlan, Config, Mode, NodePlan, size};
+use super::{ArenaPlan, ClassNeed, Config, Mode, NodePlan, size};
 use crate::config::{Backend, SrsPlace, WitnessMaker};
 use crate::error::{Error, Result};
 use crate::host::Host;
 
-/// Refuses what only a device could do, and says what has no effect without one.
-pub(super) fn without_device(config: &Config, warnings: &mut Vec<String>) -> Result<()> {
+/// Refuses what only a device could do, or native code for a circuit that has none, and says what
+/// has no effect without a device.
+pub(super) fn without_device(
+    config: &Config,
+    classes: &[ClassNeed],
+    warnings: &mut Vec<String>,
+) -> Result<()> {
     let refuse = |what: &str, why: &str| Err(Error::Config(format!("{what}: {why}")));
     if config.backend == Backend::Cuda {
         return refuse("BERTH_BACKEND=cuda", "this build has no CUDA; use auto or cpu");
@@ -15,8 +20,12 @@ pub(super) fn without_device(config: &Config, warnings: &mut Vec<String>) -> Res
     if config.srs == SrsPlace::Device {
         return refuse("BERTH_SRS=device", "this build has no CUDA; use auto or host");
     }
-    if config.witness == WitnessMaker::Native {
-        return refuse("BERTH_WITNESS=native", "this build has the generic one; use auto");
+    let none = |class: &&ClassNeed| !config.witness.is_native(class.id.kind);
+    if config.witness == WitnessMaker::Native
+        && let Some(class) = classes.iter().find(none)
+    {
+        let why = format!("there is no native code for {}; use auto", class.id);
+        return refuse("BERTH_WITNESS=native", &why);
     }
     for name in ["BERTH_GPUS", "BERTH_LANES_PER_GPU", "BERTH_DEVICE_MEMORY_LIMIT"] {
         if config.came_from(name) == name {

@@ -218,11 +218,19 @@ fn locking() {
 
 #[test]
 fn what_this_build_cannot_do_is_refused_or_said() {
-    for vars in [("BERTH_BACKEND", "cuda"), ("BERTH_SRS", "device"), ("BERTH_WITNESS", "native")] {
+    for vars in [("BERTH_BACKEND", "cuda"), ("BERTH_SRS", "device")] {
         let error = plan(&[vars], &fresh()).unwrap_err();
         assert_eq!(error.exit_code(), 2);
         assert!(error.to_string().contains(vars.0), "{error}");
     }
+    let native = config(&[("BERTH_WITNESS", "native")]);
+    let porep = ClassNeed { id: "porep-2k".parse().unwrap(), ..need() };
+    assert!(Plan::new(&native, &fresh(), &[porep]).is_ok());
+    let window = ClassNeed { id: "window-2k".parse().unwrap(), ..need() };
+    let error = Plan::new(&native, &fresh(), &[porep, window]).unwrap_err();
+    assert_eq!(error.exit_code(), 2);
+    let told = error.to_string();
+    assert!(told.contains("BERTH_WITNESS=native") && told.contains("window-2k"), "{told}");
     let plan = plan(&[("BERTH_GPUS", "0"), ("BELLMAN_CUSTOM_GPU", "x")], &fresh()).unwrap();
     for name in ["BERTH_GPUS", "BELLMAN_CUSTOM_GPU"] {
         assert!(plan.warnings.iter().any(|w| w.contains(name)), "{:?}", plan.warnings);

@@ -37,6 +37,7 @@ use crate::input::class::CircuitId;
 use crate::memory::slot::SlotPool;
 use crate::srs::read::Srs;
 use crate::team;
+use crate::witness::Witnesses;
 
 /// One enabled circuit: its compiled form, its parameters and its slots.
 pub struct Class {
@@ -85,6 +86,7 @@ impl Default for Hooks {
 struct Shared {
     classes: Vec<Class>,
     queue: Queue,
+    witnesses: Arc<Witnesses>,
     hooks: Hooks,
     stages: Stages,
     /// May a lane read slots of other nodes?
@@ -124,7 +126,13 @@ impl Prover {
     ///
     /// # Errors
     /// [`Error::Host`] when a thread cannot be made.
-    pub fn start(classes: Vec<Class>, crews: Vec<Crew>, roam: bool, hooks: Hooks) -> Result<Self> {
+    pub fn start(
+        classes: Vec<Class>,
+        crews: Vec<Crew>,
+        witnesses: Arc<Witnesses>,
+        roam: bool,
+        hooks: Hooks,
+    ) -> Result<Self> {
         assert!(classes.len() <= 64 && !classes.is_empty() && !crews.is_empty());
         for class in &classes {
             assert_eq!((class.pools.len(), class.srs.len()), (crews.len(), crews.len()));
@@ -142,7 +150,7 @@ impl Prover {
         });
         let queue = Queue::new(slots, parts);
         let stages = Stages::new(lanes);
-        let shared = Arc::new(Shared { classes, queue, hooks, stages, roam });
+        let shared = Arc::new(Shared { classes, queue, witnesses, hooks, stages, roam });
         watch(&shared);
         let mut prover = Prover { shared, threads: Vec::new(), arrivals: AtomicU64::new(0) };
         let (mut synthesis, mut lane_number) = (0, 0);

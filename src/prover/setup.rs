@@ -25,6 +25,7 @@ use crate::srs::read::{Srs, SrsLayout};
 use crate::srs::{setup, stamp};
 use crate::team::Team;
 use crate::tell;
+use crate::witness::Witnesses;
 
 /// Called with a stage, what is done of it, and its whole.
 pub type Show<'a> = &'a (dyn Fn(&str, u64, u64) + Sync);
@@ -32,6 +33,7 @@ pub type Show<'a> = &'a (dyn Fn(&str, u64, u64) + Sync);
 /// Circuits and the plan for them; nothing is mapped yet.
 pub struct Ready {
     pub compiled: Vec<(CircuitId, Arc<Compiled>)>,
+    pub witnesses: Arc<Witnesses>,
     pub plan: Plan,
 }
 
@@ -47,6 +49,8 @@ pub struct Parameters {
 pub fn prepare(config: &Config, ids: &[CircuitId]) -> Result<Ready> {
     crate::memory::transparent::do_without();
     let compiled = compile(ids)?;
+    // Before the plan, which counts what the process has already.
+    let witnesses = Arc::new(Witnesses::new(config.witness));
     let mut plan = plan_on(config, Host::read()?, &compiled)?;
     if config.backend == Backend::Auto && driver_present() {
         plan.warnings.push(
@@ -55,7 +59,7 @@ pub fn prepare(config: &Config, ids: &[CircuitId]) -> Result<Ready> {
                 .into(),
         );
     }
-    Ok(Ready { compiled, plan })
+    Ok(Ready { compiled, witnesses, plan })
 }
 
 /// Compiles circuits.
@@ -93,7 +97,7 @@ pub fn plan_on(
     // What recording a circuit took goes back before anything is measured.
     heap::purge().map_err(|e| Error::Host(format!("jemalloc: {e}")))?;
     let now = ProcessBytes::read().map_err(no_status)?;
-    let beside = |nodes: &[NodePlan]| fixed_bytes(&needs, &now, nodes);
+    let beside = |nodes: &[NodePlan]| fixed_bytes(&needs, config.witness, &now, nodes);
     let plan = Plan::beside(config, &host, &needs, &beside)?;
     #[cfg(feature = "heap-arenas")]
     let plan = {
@@ -167,10 +171,7 @@ pub fn find_or_make(config: &Config, ready: &Ready, show: Show<'_>) -> Result<Pa
     let mut found = Vec::new();
     for (id, compiled) in &ready.compiled {
         let searched = search(config, *id)?;
-        let may_make = may_make_dev(config, *id);
-        if let Search::Missing(_) = searched
-            && may_make
-        {
+        if matches!(searched, Search::Missing(_)) && may_make_dev(config, *id) {
             make_dev(config, *id, compiled, &ready.plan.lane_cpus(), false, show)?;
             found.push(search(config, *id)?.required()?);
         } else {
@@ -206,9 +207,8 @@ pub fn make_dev(
         folder.display()
     );
     let team = team("setup", cpus)?;
-    let made = setup::make_dev(id, compiled, &folder, anew, &team, &|done, total| {
-        show("making dev parameters", done, total);
-    })?;
+    let progress = |done, total| show("making dev parameters", done, total);
+    let made = setup::make_dev(id, compiled, &folder, anew, &team, &progress)?;
     if let Some(file) = [&made.params, &made.vk].into_iter().find(|file| !file.is_file()) {
         return Err(Error::Parameters(format!(
             "{}: something else stands where this file belongs; take it away, or make new ones \
@@ -232,11 +232,9 @@ pub fn check_whole(
     show: Show<'_>,
 ) -> Result<()> {
     verify_digest(config, found, show)?;
-    let team = team("check", cpus)?;
-    let counts = Counts::of(compiled);
-    check_points(&found.params, &found.vk, &counts, Check::Subgroup, &team, &|done, total| {
-        show("checking points", done, total);
-    })
+    let (team, counts) = (team("check", cpus)?, Counts::of(compiled));
+    let progress = |done, total| show("checking points", done, total);
+    check_points(&found.params, &found.vk, &counts, Check::Subgroup, &team, &progress)
 }
 
 fn team(name: &str, cpus: &[usize]) -> Result<Team> {
@@ -267,7 +265,8 @@ pub fn start(
         lanes: vec![Box::new(lane)],
         synthesis_cpus: node.synthesis_cpus.iter().copied().map(Some).collect(),
     });
-    Prover::start(classes, crews.collect(), config.numa != Mode::Strict, hooks)
+    let witnesses = Arc::clone(&ready.witnesses);
+    Prover::start(classes, crews.collect(), witnesses, config.numa != Mode::Strict, hooks)
 }
 
 /// Maps the arenas and reads the parameters into them: all that [`Prover::start`] needs. The lanes

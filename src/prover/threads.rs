@@ -13,7 +13,6 @@ use crate::groth16::verify::Proof;
 use crate::groth16::{Lane, Stage};
 use crate::memory::heap;
 use crate::memory::slot::{Free, Home, Slot};
-use crate::witness::generic;
 
 /// What a synthesis thread does next.
 pub(super) enum Step {
@@ -25,8 +24,9 @@ pub(super) enum Step {
 
 /// A synthesis thread: finishes slots of its node that are begun before it begins another of no
 /// higher priority, takes the most urgent partition that has a free slot there, and ends when the
-/// queue has drained.
+/// queue has drained. The heap is closed for it, but for published circuit code and for errors.
 pub(super) fn synthesis(shared: &Shared, node: usize) {
+    heap::close_thread();
     let mut take = |class: usize| shared.classes[class].pools[node].try_take();
     while let Some(step) = shared.queue.next(|waiting| next_step(waiting, node, &mut take)) {
         match step {
@@ -100,9 +100,9 @@ fn fill(shared: &Shared, begun: Begun) {
     let (input, compiled) = (&job.input, &class.compiled);
     let filled = catch_unwind(AssertUnwindSafe(|| {
         let (wides, bits) = guard.planes();
-        generic::fill_part(input, compiled, task.partition, part, wides, bits)
+        shared.witnesses.fill_part(input, compiled, task.partition, part, wides, bits)
     }))
-    .unwrap_or_else(|panic| Err(panicked("the witness", &panic)));
+    .unwrap_or_else(|panic| Err(heap::opened(|| panicked("the witness", &panic))));
     job.state().times.witness += began.elapsed();
     match filled {
         Ok(()) => match guard.finish() {
@@ -234,6 +234,11 @@ fn again(shared: &Shared, task: Task, error: Error) {
         return;
     }
     drop(state);
+    let error = match error {
+        // The hashes may have been left to the witness, which does not read all of them.
+        Error::Unverified(_) => task.job.input.vanilla.check_hashes().err().unwrap_or(error),
+        error => error,
+    };
     task.job.fail(error);
     shared.queue.close();
 }

@@ -7,6 +7,7 @@ use bellperson::{Circuit, ConstraintSystem, SynthesisError};
 use blstrs::Scalar;
 use filecoin_hashers::poseidon::PoseidonHasher;
 use filecoin_hashers::sha256::Sha256Hasher;
+use filecoin_proofs::constants::{SectorShapeBase, SectorShapeSub8, SectorShapeTop2};
 use storage_proofs_core::compound_proof::CompoundProof;
 use storage_proofs_core::merkle::MerkleTreeTrait;
 use storage_proofs_porep::stacked::StackedCircuit;
@@ -18,12 +19,13 @@ use crate::circuit::compiled::Compiled;
 use crate::circuit::synthesis::Synthesis;
 use crate::error::{Error, Result};
 use crate::input::class::Kind;
+use crate::input::flat::Challenge;
 use crate::input::{Input, Porep, Post, Update, Vanilla};
 
 /// Fills one part of one partition's witness: the header (part 0) or block k (part k + 1).
 ///
 /// `wides` and `bits` are that part's pieces of the planes, `wide_len()` entries and `word_len()`
-/// words of its shape, paddings included. Nothing is kept on the heap.
+/// words of its shape, paddings included. The published code allocates; nothing of it stays.
 ///
 /// # Errors
 /// [`Error::Input`] with partition and challenge or sector, when the vanilla proof does not fit
@@ -104,9 +106,9 @@ pub fn synthesize<CS: ConstraintSystem<Scalar>>(
     cs: CS,
 ) -> Result<(), SynthesisError> {
     match &input.vanilla {
-        Vanilla::PorepBase(vanilla) => porep(vanilla, partition, blocks, cs),
-        Vanilla::PorepSub8(vanilla) => porep(vanilla, partition, blocks, cs),
-        Vanilla::PorepTop2(vanilla) => porep(vanilla, partition, blocks, cs),
+        Vanilla::PorepBase(vanilla) => porep::<SectorShapeBase, _>(vanilla, partition, blocks, cs),
+        Vanilla::PorepSub8(vanilla) => porep::<SectorShapeSub8, _>(vanilla, partition, blocks, cs),
+        Vanilla::PorepTop2(vanilla) => porep::<SectorShapeTop2, _>(vanilla, partition, blocks, cs),
         Vanilla::PostBase(vanilla) => post(vanilla, partition, blocks, cs),
         Vanilla::PostSub8(vanilla) => post(vanilla, partition, blocks, cs),
         Vanilla::PostTop2(vanilla) => post(vanilla, partition, blocks, cs),
@@ -117,7 +119,7 @@ pub fn synthesize<CS: ConstraintSystem<Scalar>>(
 }
 
 fn porep<Tree, CS>(
-    vanilla: &Porep<Tree>,
+    vanilla: &Porep,
     partition: usize,
     blocks: Range<usize>,
     cs: CS,
@@ -129,14 +131,15 @@ where
     let challenges = &vanilla.partitions[partition];
     // As the published circuit does it: the roots are those of the partition's first challenge.
     let first = challenges.first().ok_or(SynthesisError::AssignmentMissing)?;
-    let proofs = challenges[blocks].iter().map(|proof| proof.clone().into()).collect();
+    let proof = |challenge: &Challenge| challenge.proof::<Tree>(vanilla.sector).into();
+    let proofs = challenges[blocks].iter().map(proof).collect();
     StackedCircuit::<Tree, Sha256Hasher>::synthesize(
         cs,
         Some(vanilla.replica_id),
         Some(vanilla.comm_d),
         Some(vanilla.comm_r),
-        Some(first.comm_r_last()),
-        Some(first.comm_c()),
+        Some(first.replica.root.into()),
+        Some(first.own.path.root.into()),
         proofs,
     )
 }

@@ -17,6 +17,7 @@ use berth::memory::slot::{Ready, Slot};
 use berth::plan::Plan;
 use berth::prover::{Class, Crew, Hooks, Outcome, Prover, setup};
 use berth::srs::read::Srs;
+use berth::witness::Witnesses;
 
 use super::common;
 
@@ -93,6 +94,7 @@ pub struct Built {
     pub plan: Plan,
     pub classes: Vec<Class>,
     pub lanes: Vec<CpuLane>,
+    pub witnesses: Arc<Witnesses>,
 }
 
 pub fn build(config: &Config, id: CircuitId) -> Built {
@@ -100,7 +102,7 @@ pub fn build(config: &Config, id: CircuitId) -> Built {
     let show = |_: &str, _, _| {};
     let parameters = setup::find_or_make(config, &ready, &show).unwrap();
     let (classes, lanes) = setup::build(config, &mut ready, &parameters, &show).unwrap();
-    Built { plan: ready.plan, classes, lanes }
+    Built { plan: ready.plan, classes, lanes, witnesses: ready.witnesses }
 }
 
 /// The sums of the tests' WindowPoSt request, which are the same whenever they are made: for tests
@@ -146,7 +148,7 @@ impl Built {
             lanes: vec![Box::new(Around { lane, around: Arc::clone(&around) })],
             synthesis_cpus: node.synthesis_cpus.iter().copied().map(Some).collect(),
         });
-        Prover::start(self.classes, crews.collect(), true, hooks).unwrap()
+        Prover::start(self.classes, crews.collect(), self.witnesses, true, hooks).unwrap()
     }
 }
 

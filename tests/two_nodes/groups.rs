@@ -142,7 +142,7 @@ fn prove() {
     let show = |_: &str, _, _| {};
     let parameters = setup::find_or_make(&config, &ready, &show).unwrap();
     let (classes, lanes) = setup::build(&config, &mut ready, &parameters, &show).unwrap();
-    let built = Built { plan: ready.plan, classes, lanes };
+    let built = Built { plan: ready.plan, classes, lanes, witnesses: ready.witnesses };
     let (began, mut sums) = (Instant::now(), None::<Sums>);
     let real = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&real);

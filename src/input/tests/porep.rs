@@ -4,6 +4,7 @@ use super::super::derive::{PorepConfig, porep_nodes, porep_public_inputs, publis
 use super::super::registered::{SEAL_PROOFS, SealProof};
 use super::*;
 use filecoin_hashers::Domain;
+use filecoin_hashers::sha256::Sha256Hasher;
 use serde_json::json;
 use storage_proofs_core::compound_proof::CompoundProof;
 use storage_proofs_core::proof::ProofScheme;
@@ -11,7 +12,7 @@ use storage_proofs_porep::stacked::{PublicParams, StackedCompound, StackedDrg};
 
 /// The published verdict on the vanilla proofs, and the published public inputs.
 fn oracle<Tree: 'static + MerkleTreeTrait<Hasher = PoseidonHasher>>(
-    porep: &Porep<Tree>,
+    porep: &Porep,
     config: &PorepConfig,
     inputs: &[Vec<Scalar>],
 ) {
@@ -21,11 +22,11 @@ fn oracle<Tree: 'static + MerkleTreeTrait<Hasher = PoseidonHasher>>(
         config.published_challenges(),
         config.layers,
     );
-    let verified = StackedDrg::<Tree, Sha256Hasher>::verify_all_partitions(
-        &params,
-        &public,
-        &porep.partitions,
-    );
+    let proof = |challenge: &Challenge| challenge.proof::<Tree>(porep.sector);
+    let proofs: Vec<Vec<_>> =
+        porep.partitions.iter().map(|it| it.iter().map(proof).collect()).collect();
+    let verified =
+        StackedDrg::<Tree, Sha256Hasher>::verify_all_partitions(&params, &public, &proofs);
     assert!(verified.unwrap());
     for (k, inputs) in inputs.iter().enumerate() {
         let published = StackedCompound::<Tree, Sha256Hasher>::generate_public_inputs(
@@ -47,9 +48,15 @@ fn equal_to_published(input: &Input) {
         }
     };
     match &input.vanilla {
-        Vanilla::PorepBase(porep) => oracle(porep, &config, &input.public_inputs),
-        Vanilla::PorepSub8(porep) => oracle(porep, &config, &input.public_inputs),
-        Vanilla::PorepTop2(porep) => oracle(porep, &config, &input.public_inputs),
+        Vanilla::PorepBase(porep) => {
+            oracle::<SectorShapeBase>(porep, &config, &input.public_inputs)
+        }
+        Vanilla::PorepSub8(porep) => {
+            oracle::<SectorShapeSub8>(porep, &config, &input.public_inputs)
+        }
+        Vanilla::PorepTop2(porep) => {
+            oracle::<SectorShapeTop2>(porep, &config, &input.public_inputs)
+        }
         _ => panic!("not a PoRep"),
     }
 }
