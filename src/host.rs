@@ -139,6 +139,16 @@ impl Host {
         }
     }
 
+    /// Takes over what another look at this host found in the pools of hugetlb pages.
+    pub fn hugepages_of(&mut self, later: &Host) {
+        for node in &mut self.nodes {
+            if let Some(found) = later.nodes.iter().find(|found| found.id == node.id) {
+                node.hugepages.clone_from(&found.hugepages);
+            }
+        }
+        self.hugetlb_limits.clone_from(&later.hugetlb_limits);
+    }
+
     /// Allowed CPUs of all nodes, ascending.
     pub fn cpus(&self) -> Vec<usize> {
         let mut cpus: Vec<usize> = self.nodes.iter().flat_map(Node::cpus).collect();

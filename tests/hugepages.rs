@@ -3,8 +3,11 @@
 
 #[path = "common/cgroup.rs"]
 mod cgroup;
+mod common;
 #[path = "common/pool.rs"]
 mod pool;
+#[path = "common/running.rs"]
+mod running;
 
 use berth::circuit::shape::{PartShape, Shape};
 use berth::config::{Config, HugePages, Mode};
@@ -12,8 +15,9 @@ use berth::host::Host;
 use berth::memory::heap::ProcessBytes;
 use berth::memory::{Arena, SlotPool};
 use berth::plan::{ArenaPlan, ClassNeed, Pages, Plan, Purpose};
+use berth::prover::setup;
 use cgroup::Group;
-use pool::{Pool, free, mappings, numa_maps};
+use pool::{Held, Pool, free, mappings, numa_maps};
 
 const MIB: usize = 1 << 20;
 
@@ -65,6 +69,9 @@ fn slot_shape() -> Shape {
 fn reserved_hugepages() {
     if let Some(_pool) = Pool::with_free(2 * MIB, 6) {
         pages_of_2m();
+    }
+    if let Some(_pool) = Pool::with_free(2 * MIB, 24) {
+        pages_that_another_takes_after_the_plan();
     }
     if let Some(_pool) = Pool::with_free(1 << 30, 1) {
         pages_of_1g();
@@ -118,6 +125,31 @@ fn pages_of_2m() {
     assert_eq!((free(2 * MIB), mappings()), (all, before));
     slots_in_2m();
     pages_that_a_control_group_holds_back();
+}
+
+/// Field case I-12: whoever leaves the choice of pages to the plan gets another plan, and whoever
+/// does not is refused.
+fn pages_that_another_takes_after_the_plan() {
+    let circuit = "window-2k".parse().unwrap();
+    let show = |_: &str, _, _| ();
+    let all = free(2 * MIB);
+    let config = running::config(&[("BERTH_SLOTS", "1")]);
+    let mut ready = setup::prepare(&config, &[circuit]).unwrap();
+    let parameters = setup::find_or_make(&config, &ready, &show).unwrap();
+    assert!(ready.plan.arenas.iter().any(|arena| arena.pages == Pages::Huge2M), "{}", ready.plan);
+    let another = Held::map(2 * MIB, all, 0).unwrap();
+    let built = setup::build(&config, &mut ready, &parameters, &show).unwrap();
+    assert!(ready.plan.arenas.iter().all(|arena| !arena.pages.hugetlb()), "{}", ready.plan);
+    drop((built, another));
+    assert_eq!(free(2 * MIB), all);
+
+    let config = running::config(&[("BERTH_SLOTS", "1"), ("BERTH_HUGEPAGES", "2M")]);
+    let mut ready = setup::prepare(&config, &[circuit]).unwrap();
+    let another = Held::map(2 * MIB, all, 0).unwrap();
+    let refused = setup::build(&config, &mut ready, &parameters, &show).map(|_| ()).unwrap_err();
+    assert_eq!(refused.exit_code(), 3);
+    assert!(refused.to_string().contains("free 0"), "{refused}");
+    drop(another);
 }
 
 /// The pages are free and promised, and still the kernel has fewer for this process: it finds out

@@ -8,6 +8,7 @@
 //! A partition waits as a few words in a list until a slot is free for it; owning a slot is the
 //! only admission, so memory does not depend on what is queued.
 
+mod build;
 mod events;
 mod fixed;
 mod job;

@@ -3,25 +3,23 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use super::build::build;
 use super::fixed::fixed_bytes;
-use super::{Class, Crew, Hooks, Prover};
+use super::{Crew, Hooks, Prover};
 use crate::circuit::compiled::Compiled;
 use crate::circuit::kinds;
 use crate::config::{Backend, Config, DevParameters, Mode};
 use crate::error::{Error, Result};
 use crate::groth16::cpu::lane::CpuLane;
-use crate::groth16::verify::PreparedKey;
 use crate::host::{Host, driver_present};
 use crate::input::class::{CircuitId, SectorSize};
-use crate::memory::arena::Arena;
 use crate::memory::heap::{self, ProcessBytes};
-use crate::memory::slot::SlotPool;
-use crate::plan::{ClassNeed, NodePlan, Plan, Purpose};
+use crate::plan::{ClassNeed, NodePlan, Plan};
 use crate::srs::check::{Check, check_points};
 use crate::srs::find::{self, Directory, Found, Search};
 use crate::srs::layout::Counts;
 use crate::srs::manifest::Manifest;
-use crate::srs::read::{Srs, SrsLayout};
+use crate::srs::read::SrsLayout;
 use crate::srs::{setup, stamp};
 use crate::team::Team;
 use crate::tell;
@@ -34,6 +32,8 @@ pub type Show<'a> = &'a (dyn Fn(&str, u64, u64) + Sync);
 pub struct Ready {
     pub compiled: Vec<(CircuitId, Arc<Compiled>)>,
     pub witnesses: Arc<Witnesses>,
+    /// The host that the plan is for.
+    pub host: Host,
     pub plan: Plan,
 }
 
@@ -51,7 +51,8 @@ pub fn prepare(config: &Config, ids: &[CircuitId]) -> Result<Ready> {
     let compiled = compile(ids)?;
     // Before the plan, which counts what the process has already.
     let witnesses = Arc::new(Witnesses::new(config.witness));
-    let mut plan = plan_on(config, Host::read()?, &compiled)?;
+    let host = Host::read()?;
+    let mut plan = plan_on(config, host.clone(), &compiled)?;
     if config.backend == Backend::Auto && driver_present() {
         plan.warnings.push(
             "a CUDA driver is here, but this build has no CUDA backend; the CPU proves \
@@ -59,7 +60,7 @@ pub fn prepare(config: &Config, ids: &[CircuitId]) -> Result<Ready> {
                 .into(),
         );
     }
-    Ok(Ready { compiled, witnesses, plan })
+    Ok(Ready { compiled, witnesses, host, plan })
 }
 
 /// Compiles circuits.
@@ -237,7 +238,7 @@ pub fn check_whole(
     check_points(&found.params, &found.vk, &counts, Check::Subgroup, &team, &progress)
 }
 
-fn team(name: &str, cpus: &[usize]) -> Result<Team> {
+pub(super) fn team(name: &str, cpus: &[usize]) -> Result<Team> {
     let cpus: Vec<Option<usize>> = cpus.iter().copied().map(Some).collect();
     Team::new(name, &cpus)
 }
@@ -269,102 +270,8 @@ pub fn start(
     Prover::start(classes, crews.collect(), witnesses, config.numa != Mode::Strict, hooks)
 }
 
-/// Maps the arenas and reads the parameters into them: all that [`Prover::start`] needs. The lanes
-/// are in the order of the plan's nodes.
-///
-/// # Errors
-/// [`Error::Host`] when the host does not give what was planned, [`Error::Parameters`] when a file
-/// is not what it must be.
-pub fn build(
-    config: &Config,
-    ready: &mut Ready,
-    parameters: &Parameters,
-    show: Show<'_>,
-) -> Result<(Vec<Class>, Vec<CpuLane>)> {
-    ready.plan.admit()?;
-    let (plan, mut warnings) = (&ready.plan, Vec::new());
-    let mut teams = Vec::new();
-    for node in &plan.nodes {
-        teams.push(team(&format!("lane{}", node.node), &node.lane_cpus)?);
-    }
-    // Parameters first: what reading them takes for a moment is given back before the lanes, which
-    // are larger, are mapped.
-    let mut classes = load(config, ready, parameters, &teams, show, &mut warnings)?;
-    heap::purge().map_err(|e| Error::Host(format!("jemalloc: {e}")))?;
-    let mut lanes = Vec::new();
-    for (node, team) in plan.nodes.iter().zip(teams) {
-        let mut arena = map(plan, Purpose::Slots, node.node, show, &mut warnings)?;
-        for (class, planned) in classes.iter_mut().zip(&plan.classes) {
-            let region = arena.cut(node.slots * planned.slot_bytes);
-            class.pools.push(SlotPool::new(region, class.compiled.shape, node.slots));
-        }
-        let lane = map(plan, Purpose::Lane, node.node, show, &mut warnings)?;
-        lanes.push(CpuLane::new(team, lane));
-    }
-    for warning in &warnings {
-        log::warn!("{warning}");
-    }
-    ready.plan.warnings.append(&mut warnings);
-    Ok((classes, lanes))
-}
-
-/// Every circuit with its parameters in the memory of every node, and no slots yet. The files are
-/// read and checked once, by the first node.
-fn load(
-    config: &Config,
-    ready: &Ready,
-    parameters: &Parameters,
-    teams: &[Team],
-    show: Show<'_>,
-    warnings: &mut Vec<String>,
-) -> Result<Vec<Class>> {
-    let mut arenas = Vec::new();
-    for node in &ready.plan.nodes {
-        arenas.push(map(&ready.plan, Purpose::Srs, node.node, show, warnings)?);
-    }
-    let mut classes = Vec::new();
-    for ((id, compiled), found) in ready.compiled.iter().zip(&parameters.found) {
-        verify_digest(config, found, show)?;
-        let mut srs: Vec<Srs> = Vec::new();
-        for (arena, team) in arenas.iter_mut().zip(teams) {
-            let region = arena.cut(SrsLayout::bytes(compiled));
-            srs.push(match srs.first() {
-                Some(first) => first.copy(region, team),
-                None => {
-                    let progress = |done, total| show("reading parameters", done, total);
-                    Srs::load(&found.params, &found.vk, compiled, region, team, &progress)?
-                }
-            });
-        }
-        let key = srs[0].key().to_bellperson();
-        classes.push(Class {
-            id: *id,
-            compiled: Arc::clone(compiled),
-            prepared: PreparedKey::new(&key),
-            key,
-            srs,
-            pools: Vec::new(),
-        });
-    }
-    Ok(classes)
-}
-
-fn map(
-    plan: &Plan,
-    purpose: Purpose,
-    node: usize,
-    show: Show<'_>,
-    warnings: &mut Vec<String>,
-) -> Result<Arena> {
-    let arena = plan.arena(purpose, node).expect("every class needs all three arenas");
-    let progress = |done, total| show("making pages present", done, total);
-    let (arena, told) = Arena::map_showing(arena, &progress)?;
-    warnings.extend(told);
-    Ok(arena)
-}
-
 /// Official files are compared with the manifest once, then a stamp is trusted.
-fn verify_digest(config: &Config, found: &Found, show: Show<'_>) -> Result<()> {
+pub(super) fn verify_digest(config: &Config, found: &Found, show: Show<'_>) -> Result<()> {
     verify_file(config, found, &found.params, show)?;
     verify_file(config, found, &found.vk, show)
 }
