@@ -243,25 +243,21 @@ impl Config {
         if let Some(value) = vars.get(OsStr::new(FOREIGN_CACHE))
             && !vars.contains_key(OsStr::new("BERTH_PARAMETER_CACHE"))
         {
-            if value.is_empty() {
-                return Err(Error::Config(format!(
-                    "{FOREIGN_CACHE} is \"\"; allowed: a directory (unset it for \
-                     {FOREIGN_CACHE_DEFAULT})"
-                )));
-            }
-            self.parameter_cache = PathBuf::from(value);
+            self.parameter_cache = directory(FOREIGN_CACHE, value)?;
             self.origin("BERTH_PARAMETER_CACHE", value, FOREIGN_CACHE);
         }
         // The XDG base directory specification: a value that is not absolute counts as unset.
         let absolute = |name: &str| {
             vars.get(OsStr::new(name)).map(PathBuf::from).filter(|path| path.is_absolute())
         };
-        let (cache, from) = match absolute("XDG_CACHE_HOME") {
-            Some(cache) => (Some(cache), "XDG_CACHE_HOME"),
-            None => (absolute("HOME").map(|home| home.join(".cache")), "HOME"),
+        let (cache, from, below) = match absolute("XDG_CACHE_HOME") {
+            Some(cache) => (Some(cache), "XDG_CACHE_HOME", "berth/dev-parameters"),
+            None => (absolute("HOME"), "HOME", ".cache/berth/dev-parameters"),
         };
-        if let Some(cache) = cache {
-            let path = cache.join("berth/dev-parameters");
+        if let Some(cache) = cache
+            && !vars.contains_key(OsStr::new("BERTH_DEV_PARAMETER_DIR"))
+        {
+            let path = directory(from, cache.as_os_str())?.join(below);
             self.origin("BERTH_DEV_PARAMETER_DIR", path.as_os_str(), from);
             self.dev_parameter_dir = Some(path);
         }
@@ -326,6 +322,18 @@ impl Default for Config {
             notices: Vec::new(),
         }
     }
+}
+
+/// The directory that another program's variable tells: text as in our own, for it is printed, and
+/// written into units, as those are.
+fn directory(name: &str, value: &OsStr) -> Result<PathBuf> {
+    let path = value.to_str().and_then(Text::new).and_then(Text::path);
+    path.ok_or_else(|| {
+        Error::Config(format!(
+            "{name} is {value:?}; allowed: a directory whose name is text, without control \
+             characters or white space at its ends (or unset it)"
+        ))
+    })
 }
 
 /// Edit distance (Levenshtein) of two names.

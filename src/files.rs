@@ -1,7 +1,9 @@
 //! Files that are either whole or not there.
 
+use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Writes a file under a temporary name beside it, syncs it, renames it and syncs the directory:
@@ -43,6 +45,22 @@ pub fn probe_whole(path: &Path) -> io::Result<()> {
     std::fs::remove_file(&part)
 }
 
+/// Bytes that this user may still write where `path` is, or where it would be made.
+///
+/// # Errors
+/// Those of the file system.
+pub fn free_bytes(path: &Path) -> io::Result<u64> {
+    let there = path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
+    let name = CString::new(there.as_os_str().as_bytes())?;
+    // SAFETY: plain data for which all zeros is a value.
+    let mut system: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the name ends with a zero, and `system` is a valid place for the result.
+    match unsafe { libc::statvfs(name.as_ptr(), &mut system) } {
+        0 => Ok(system.f_bavail.saturating_mul(system.f_frsize)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// The temporary name beside a file.
 fn part_of(path: &Path) -> PathBuf {
     let mut part = path.as_os_str().to_owned();
@@ -78,5 +96,15 @@ mod tests {
         std::fs::remove_file(&link).unwrap();
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2, "nothing else is left");
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+    #[test]
+    fn free_space_is_that_of_the_nearest_folder() {
+        let folder = std::env::temp_dir();
+        let free = free_bytes(&folder).unwrap();
+        let absent = free_bytes(&folder.join("absent/for sure")).unwrap();
+        // Others write there, too.
+        assert!(free > 0 && absent.abs_diff(free) < free / 2, "{free} and {absent}");
+        assert_eq!(free_bytes(Path::new("/proc")).unwrap(), 0, "nothing is written there");
+        assert!(free_bytes(Path::new("relative, and absent")).unwrap() > 0);
     }
 }

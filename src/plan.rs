@@ -238,10 +238,12 @@ impl Plan {
         limits::without_device(config, classes, &mut warnings)?;
         let usable = threads::usable(config, host)?;
         let demand = Demand { config, host, classes, fixed_bytes };
-        let mut layout = nodes::choose(&demand, &usable, &mut warnings)?;
+        let mut one = Default::default();
+        let mut layout = nodes::choose(&demand, &usable, &mut one, &mut warnings)?;
         demand.warn_of_ordinary(&layout, &mut warnings);
         limits::place(config, host, &mut layout, &mut warnings);
         limits::lock(config, host, &mut layout, &mut warnings)?;
+        limits::throttle(&demand, &layout, &mut warnings);
         limits::look_at_gpus(config, host, &layout.nodes, &mut warnings);
         let synthesis = || layout.nodes.iter().flat_map(|node| &node.synthesis_cpus).copied();
         let synthesis_cpus: Vec<usize> = synthesis().collect();

@@ -23,6 +23,13 @@ pub fn pin(cpu: usize) {
     }
 }
 
+/// The error of a thread that cannot be made, with what bounds threads. For all who make one.
+pub fn thread_error(name: &str, error: &std::io::Error) -> Error {
+    Error::Host(format!(
+        "cannot make thread {name}: {error} (ulimit -u, TasksMax= of the unit, ulimit -v)"
+    ))
+}
+
 type Job = *const (dyn Fn(usize) + Sync);
 
 struct State {
@@ -73,7 +80,7 @@ impl Team {
                     }
                     shared.work(number);
                 })
-                .map_err(|e| Error::Host(format!("cannot make thread {name}-{number}: {e}")))?;
+                .map_err(|e| thread_error(&format!("{name}-{number}"), &e))?;
             team.threads.push(thread);
         }
         Ok(team)
@@ -178,6 +185,16 @@ mod tests {
             });
         }
         assert!(calls.iter().all(|c| c.load(Ordering::Relaxed) == 100));
+    }
+
+    #[test]
+    fn a_thread_that_cannot_be_made_is_told_with_what_bounds_threads() {
+        let error = thread_error("lane0-3", &std::io::Error::from_raw_os_error(libc::EAGAIN));
+        assert_eq!(error.exit_code(), 3);
+        let told = error.to_string();
+        for part in ["thread lane0-3: ", "os error 11", "ulimit -u", "TasksMax=", "ulimit -v"] {
+            assert!(told.contains(part), "{part} in {told}");
+        }
     }
 
     #[test]

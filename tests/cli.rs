@@ -64,7 +64,17 @@ fn parameters_are_made_once_and_a_proof_verifies() {
     fs::write(&proof, &swapped[..191]).unwrap();
     let mut verify = window("verify", &[proof.to_str().unwrap()]);
     verify.env("BERTH_DEV_PARAMETER_DIR", &parameters);
-    assert_eq!(run(&mut verify).0, 5, "a short proof");
+    assert_eq!(run(&mut verify).0, 6, "a short proof");
+    for length in [0, 191, 193, 384, (1 << 20) + 1, 3 << 20] {
+        fs::write(&proof, vec![7; length]).unwrap();
+        let mut verify = window("verify", &[proof.to_str().unwrap(), "--json"]);
+        verify.env("BERTH_DEV_PARAMETER_DIR", &parameters);
+        let (code, stdout, stderr) = run(&mut verify);
+        assert_eq!(code, 6, "{length}: {stderr}");
+        assert!(stdout.contains("\"verified\":false") && stderr.contains("192 bytes"), "{stderr}");
+    }
+    fs::remove_file(&proof).unwrap();
+    assert_eq!(run(&mut window("verify", &[proof.to_str().unwrap()])).0, 5, "no file");
     fs::remove_dir_all(&folder).unwrap();
 }
 
@@ -207,7 +217,7 @@ fn unpublished_files_in_the_official_directory_are_refused() {
 #[test]
 fn too_little_address_space_is_an_error_not_a_crash() {
     use std::os::unix::process::CommandExt;
-    for limit in [100u64 << 20, 200 << 20] {
+    let under = |limit: u64| {
         let mut command = window("prove", &[]);
         let limit = libc::rlimit { rlim_cur: limit, rlim_max: limit };
         // SAFETY: setrlimit is async-signal-safe and the closure touches nothing else.
@@ -217,10 +227,97 @@ fn too_little_address_space_is_an_error_not_a_crash() {
                 _ => Err(std::io::Error::last_os_error()),
             })
         };
-        let (code, _, stderr) = run(&mut command);
+        run(command.env("BERTH_HUGEPAGES", "off"))
+    };
+    for limit in [100u64 << 20, 200 << 20] {
+        let (code, _, stderr) = under(limit);
         assert_eq!(code, 3, "{stderr}");
         assert!(stderr.contains("ulimit -v"), "{stderr}");
     }
+    // Where it just fits or just does not, threads are what is made last.
+    for kilobytes in [300_000, 350_000, 400_000, 400_000, 400_000, 450_000] {
+        let (code, _, stderr) = under(kilobytes << 10);
+        assert!(code == 0 || code == 3, "{kilobytes} KB: {code}: {stderr}");
+    }
+}
+
+#[test]
+fn a_fault_of_the_meta_file_names_the_meta_file() {
+    let folder = scratch("meta");
+    let meta = folder.join("public.json");
+    let text = fs::read_to_string(data("windowpost-2kib.meta.json")).unwrap();
+    let mut values: serde_json::Value = serde_json::from_str(&text).unwrap();
+    values.as_object_mut().unwrap().remove("randomness").unwrap();
+    fs::write(&meta, values.to_string()).unwrap();
+    let vanilla = data("windowpost-2kib.vanilla.json");
+    let request = |vanilla: &str, meta: &str| {
+        run(&mut berth(&["prove", "--kind", "window", "--vanilla", vanilla, "--meta", meta]))
+    };
+    let (code, _, stderr) = request(vanilla.to_str().unwrap(), meta.to_str().unwrap());
+    assert_eq!(code, 5, "{stderr}");
+    assert!(stderr.contains("public.json: meta.randomness"), "{stderr}");
+    let broken = folder.join("broken.json");
+    fs::write(&broken, "[\"AAAA\"]").unwrap();
+    let meta = data("windowpost-2kib.meta.json");
+    let (code, _, stderr) = request(broken.to_str().unwrap(), meta.to_str().unwrap());
+    assert_eq!(code, 5, "{stderr}");
+    assert!(stderr.contains("broken.json"), "{stderr}");
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_plan_is_of_a_file_or_of_names() {
+    let c1 = data("porep-2kib.c1.json");
+    let c1 = c1.to_str().unwrap();
+    let (code, _, stderr) = run(&mut berth(&["plan", "--circuit", "porep-2k", c1]));
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains("give a C1 or --circuit, not both"), "{stderr}");
+    let (code, _, stderr) = run(&mut berth(&["plan", "--circuit", "porep-3k"]));
+    assert!(code == 2 && stderr.contains("unknown circuit"), "{stderr}");
+    let (code, _, stderr) = run(&mut berth(&["plan"]));
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains("C1") && stderr.contains("--circuit"), "{stderr}");
+}
+
+#[test]
+fn large_parameters_are_not_made_by_a_slip() {
+    for circuit in ["porep-32g", "update-64g", "winning-32g"] {
+        // The small one before it is not made either.
+        let (code, _, stderr) =
+            run(&mut berth(&["params", "make-dev", "window-2k", circuit, "--force"]));
+        assert_eq!(code, 2, "{stderr}");
+        for word in ["--large", circuit, "minutes", "free"] {
+            assert!(stderr.contains(word), "no {word}: {stderr}");
+        }
+        assert!(!stderr.contains("making dev parameters"), "{stderr}");
+    }
+}
+
+#[test]
+fn parameters_that_the_disk_cannot_hold_are_not_begun() {
+    use std::process::Command;
+    let folder = scratch("small-disk");
+    let script = "mount -t tmpfs -o size=1m none \"$0\" || exit 99; exec \"$@\"";
+    for arguments in [vec!["params", "make-dev", "window-2k"], {
+        let request = common::vanilla("window", "windowpost-2kib");
+        vec!["prove".to_string()].into_iter().chain(request).map(|a| &*a.leak()).collect()
+    }] {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]);
+        command.arg(&folder).arg(env!("CARGO_BIN_EXE_berth")).args(&arguments);
+        command.env("BERTH_DEV_PARAMETER_DIR", &folder).env("BERTH_HUGEPAGES", "off");
+        command.env("BERTH_PARAMETER_CACHE", folder.join(".."));
+        let output = command.output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        if output.status.code() == Some(99) || told.contains("unshare:") {
+            eprintln!("not run: no file system of its own can be mounted here: {told}");
+            break;
+        }
+        assert_eq!(output.status.code(), Some(3), "{arguments:?}: {told}");
+        assert!(told.contains("window-2k need 11.0 MiB (11,501,496) in"), "{told}");
+        assert!(told.contains("are free there"), "{told}");
+    }
+    fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]

@@ -74,6 +74,55 @@ fn exit_codes_and_json() {
 }
 
 #[test]
+fn a_root_that_is_no_folder() {
+    let root = sandbox("doctor-no-root");
+    for path in [root.join("absent"), root.join("proc/meminfo")] {
+        let (code, stdout, stderr) = run(&mut doctor(&path, &[]));
+        assert_eq!((code, &*stdout), (2, ""), "{stderr}");
+        assert!(stderr.contains(path.to_str().unwrap()) && stderr.contains("folder"), "{stderr}");
+    }
+    fs::remove_dir_all(&root).unwrap();
+}
+
+/// The command of `berth doctor --help` collects all that is read: the copy is the host.
+#[test]
+fn a_copy_of_this_host_is_judged_as_the_host() {
+    let (code, help, stderr) = run(&mut berth(&["doctor", "--help"]));
+    assert_eq!(code, 0, "{stderr}");
+    let from = help.find("cd / && for f in").expect("the command");
+    let to = from + help[from..].find("/tmp/host.tgz host").expect("its end");
+    let script = format!("{}/tmp/host.tgz host", &help[from..to]);
+    let folder = scratch("doctor-copy");
+    // Only where it writes is another place here.
+    let script = script.replace("-C /tmp ", &format!("-C {} ", folder.display()));
+    let script = script.replace("/tmp/host", &format!("{}/host", folder.display()));
+    match Command::new("bash").args(["-c", &script]).output() {
+        Ok(made) => assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr)),
+        Err(error) => return println!("bash: not run: {error}"),
+    }
+    assert!(folder.join("host.tgz").exists());
+    let lines = |command: &mut Command| {
+        let (_, stdout, stderr) = run(command.env("BERTH_HUGEPAGES", "off"));
+        let record: Value =
+            serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("{e} {stderr}"));
+        let checks = record["checks"].as_array().unwrap().iter();
+        // Figures move between the two looks; device files and libcuda are no part of the copy.
+        let moving = ["device files", "libcuda", "plan"];
+        let told = checks.filter(|check| !moving.contains(&check["name"].as_str().unwrap()));
+        let words = |text: &str| {
+            let digits = |c: char| c.is_ascii_digit() || c == '.' || c == ',';
+            let text = text.replace(digits, "").replace(&folder.display().to_string(), "");
+            text.replace("GiB", "").replace("MiB", "")
+        };
+        told.map(|check| (check["name"].to_string(), words(check["fact"].as_str().unwrap())))
+            .collect::<Vec<_>>()
+    };
+    let copy = folder.join("host");
+    assert_eq!(lines(&mut doctor(&copy, &["--json"])), lines(&mut berth(&["doctor", "--json"])));
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn this_host_on_one_screen() {
     let (code, stdout, stderr) = run(&mut berth(&["doctor"]));
     assert!(code == 0 || code == 3, "{code}: {stderr}");
@@ -103,7 +152,18 @@ fn dev_parameters_are_found_and_said_to_be_so() {
     let mut make = berth(&["params", "make-dev", "window-2k"]);
     let (code, _, stderr) = run(make.env("BERTH_DEV_PARAMETER_DIR", &dev));
     assert_eq!(code, 0, "{stderr}");
-    told("warning  parameters     window-2k: dev, for trying alone");
+    let refused = "serve refuses them unless BERTH_DEV_PARAMETERS=allow";
+    told(&format!("warning  parameters     window-2k: dev alone; {refused}"));
+    for (mode, said) in [("auto", true), ("allow", false)] {
+        let mut unit = berth(&["unit", "--circuit", "window-2k"]);
+        unit.env("BERTH_DEV_PARAMETER_DIR", &dev).env("BERTH_DEV_PARAMETERS", mode);
+        let (code, _, stderr) = run(unit.env("BERTH_HUGEPAGES", "off"));
+        assert_eq!((code, stderr.contains(refused)), (0, said), "{mode}: {stderr}");
+        let mut doctor = doctor(&root, &["--circuit", "window-2k"]);
+        doctor.env("BERTH_DEV_PARAMETER_DIR", &dev).env("BERTH_DEV_PARAMETERS", mode);
+        let (code, stdout, _) = run(&mut doctor);
+        assert_eq!((code, stdout.contains(refused)), (0, said), "{mode}: {stdout}");
+    }
     fs::remove_dir_all(&root).unwrap();
 }
 
@@ -142,7 +202,8 @@ fn a_plain_user_is_told_of_limits_and_rights() {
     command.env("BERTH_STATE_DIR", &folder).uid(65534).gid(65534);
     let (code, stdout, stderr) = run(&mut command);
     assert_eq!(code, 0, "{stderr}");
-    for text in ["at most 64 KiB", "not to be opened by this user: nvidia0", "chown berth"] {
+    let chown = format!("-> chown berth:berth {}", folder.display());
+    for text in ["at most 64 KiB", "not to be opened by this user: nvidia0", &chown] {
         assert!(stdout.contains(text), "{text}: {stdout}");
     }
     fs::remove_dir_all(&folder).unwrap();
@@ -183,7 +244,13 @@ fn units_are_printed_written_and_verified() {
     assert_eq!(code, 2, "no circuit is named and none has official parameters: {stderr}");
 
     let paths = ["berth.service", "berth-hugepages.service"].map(|name| folder.join(name));
-    match Command::new("systemd-analyze").arg("verify").args(&paths).output() {
+    verify(&paths);
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Runs systemd's own check on units, where it is.
+fn verify(paths: &[PathBuf]) {
+    match Command::new("systemd-analyze").arg("verify").args(paths).output() {
         Ok(verified) => {
             let told = String::from_utf8_lossy(&verified.stderr).to_string();
             assert!(verified.status.success(), "{told}");
@@ -191,6 +258,47 @@ fn units_are_printed_written_and_verified() {
         }
         Err(error) => println!("systemd-analyze: not run: {error}"),
     }
+}
+
+/// A program whose path systemd takes but must not read anything into, and one that it does not.
+#[test]
+fn the_program_may_lie_in_odd_places() {
+    let folder = scratch("unit-odd");
+    for (name, good) in [("a $HOME ${X} 5%h;", true), ("a\"b", false), ("a\\x41", false)] {
+        let program = folder.join(name).join("berth");
+        fs::create_dir_all(program.parent().unwrap()).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_berth"), &program).unwrap();
+        let mut unit = Command::new(&program);
+        unit.args(["unit", "--circuit", "window-2k", "--out"]).arg(&folder).env_clear();
+        let (code, _, stderr) =
+            run(unit.env("BERTH_HUGEPAGES", "off").env("BERTH_STATE_DIR", "/srv"));
+        assert_eq!(code, if good { 0 } else { 2 }, "{stderr}");
+        if good {
+            verify(&[folder.join("berth.service")]);
+            fs::remove_file(folder.join("berth.service")).unwrap();
+        } else {
+            assert!(!folder.join("berth.service").exists() && stderr.contains("copy it elsewhere"));
+        }
+    }
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn an_old_unit_of_hugepages_is_said_to_be_stale() {
+    let folder = scratch("unit-stale");
+    let off = |expected: bool| {
+        let out = folder.to_str().unwrap();
+        let mut unit = berth(&["unit", "--circuit", "window-2k", "--out", out]);
+        let (code, stdout, stderr) = run(unit.env("BERTH_HUGEPAGES", "off"));
+        assert_eq!(code, 0, "{stderr}");
+        assert!(!stdout.contains("berth-hugepages"), "{stdout}");
+        assert_eq!(stderr.contains("is of an earlier plan"), expected, "{stderr}");
+    };
+    off(false);
+    let old = folder.join("berth-hugepages.service");
+    write(&old, "old");
+    off(true);
+    assert_eq!(fs::read_to_string(old).unwrap(), "old", "it is the operator's");
     fs::remove_dir_all(&folder).unwrap();
 }
 

@@ -79,7 +79,7 @@ fn a_signal_before_the_prover_is_there_ends_nothing() {
     let (code, stdout, stderr) = signalled(common::window("prove", &["--json"]));
     assert_eq!(code, 0, "{stderr}");
     assert!(stdout.contains("\"verified\":true"), "{stdout}");
-    assert!(stderr.contains("ledger      there is no prover"), "{stderr}");
+    assert!(stderr.contains("ledger      no prover yet: parameters are being read"), "{stderr}");
 }
 
 #[test]

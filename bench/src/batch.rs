@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use berth::command::signal::Usr1;
 use berth::config::Config;
 use berth::error::{Error, Result};
 use berth::files::{probe_whole, write_whole};
@@ -19,6 +20,8 @@ use berth::prover::setup::{self, Parameters, Ready};
 use berth::prover::{Hooks, Outcome, Priority, Prover};
 use clap::Args;
 
+use crate::failure::Failure;
+use crate::output::print;
 use crate::recorder::Recorder;
 use crate::source::{Source, SourceArgs};
 
@@ -32,10 +35,10 @@ pub struct BatchArgs {
     #[command(flatten)]
     pub source: SourceArgs,
     /// Proofs to make
-    #[arg(long, default_value_t = 20, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 20, value_parser = up_to::<1_000_000>)]
     pub count: usize,
     /// Requests in flight
-    #[arg(long, default_value_t = 1, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 1, value_parser = up_to::<1024>)]
     pub concurrency: usize,
     /// Completions that are left out of the steady state; never fewer than --concurrency
     #[arg(long, default_value_t = 0)]
@@ -45,9 +48,10 @@ pub struct BatchArgs {
     pub json: Option<PathBuf>,
 }
 
-/// Reads a count of which there is at least one.
-pub fn at_least_one(text: &str) -> std::result::Result<usize, String> {
-    text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "a number from 1 on".into())
+/// Reads a count of which there is at least one, and not more than memory has room for.
+pub fn up_to<const MAX: usize>(text: &str) -> std::result::Result<usize, String> {
+    let count = text.parse().ok().filter(|count| (1..=MAX).contains(count));
+    count.ok_or_else(|| format!("a number from 1 to {MAX}"))
 }
 
 /// One request that ended.
@@ -100,35 +104,37 @@ pub struct Series<'a> {
     pub peak_bytes: u64,
 }
 
-/// Runs the command.
+/// Runs the command; SIGUSR1 tells of its prover.
 ///
 /// # Errors
-/// What keeps a series from starting, proofs that failed, a record that cannot be written.
-pub fn run(args: &BatchArgs) -> Result<(), String> {
-    let told = |error: Error| error.to_string();
+/// What keeps a series from starting, proofs that failed, lines or a record that cannot be written.
+pub fn run(args: &BatchArgs) -> Result<(), Failure> {
+    // First of all: before it, the signal would end the process.
+    let usr1 = Usr1::listen()?;
     if let Some(file) = &args.json {
         probe_whole(file).map_err(|e| format!("cannot write {}: {e}", file.display()))?;
     }
-    let config = Config::read().map_err(told)?;
-    let source = Source::read(&args.source).map_err(told)?;
-    let first = source.parse().map_err(told)?;
+    let config = Config::read()?;
+    let source = Source::read(&args.source)?;
+    let first = source.parse()?;
     // Before the plan, which counts what the process has already.
     let partitions = first.partitions() * args.count;
     let recorder = Arc::new(Recorder::new(EVENTS_BEYOND + partitions * EVENTS_PER_PARTITION));
     let circuit = first.circuit;
     drop(first);
 
-    let mut ready = setup::prepare(&config, &[circuit]).map_err(told)?;
+    let mut ready = setup::prepare(&config, &[circuit])?;
     setup::keep_house(&ready.plan);
-    let parameters = setup::find_or_make(&config, &ready, &|_, _, _| ()).map_err(told)?;
+    let parameters = setup::find_or_make(&config, &ready, &|_, _, _| ())?;
     let events = Arc::clone(&recorder);
     let hooks = Hooks { event: Box::new(move |event| events.push(event)), ..Hooks::default() };
-    let prover = setup::start(&config, &mut ready, &parameters, hooks, &|_, _, _| ());
-    let prover = prover.map_err(told)?;
+    let prover = setup::start(&config, &mut ready, &parameters, hooks, &|_, _, _| ())?;
+    usr1.tell_of(prover.books(), &ready.plan);
     for warning in &ready.plan.warnings {
-        eprintln!("warning: {warning}");
+        berth::tell!("warning: {warning}");
     }
-    let done = prove_all(args, &source, &prover, &recorder);
+    let (done, heard) = prove_all(args, &source, &prover, &recorder)?;
+    // While the arenas are there: hugetlb pages have no peak of their own.
     let peak_bytes = ProcessBytes::read().map_err(|e| format!("/proc/self/status: {e}"))?.peak();
     prover.stop();
 
@@ -141,15 +147,15 @@ pub fn run(args: &BatchArgs) -> Result<(), String> {
         peak_bytes,
     };
     let summary = Summary::new(&series);
-    print!("{summary}");
+    let heard = heard.and_then(|()| print(&summary.to_string()));
     if let Some(file) = &args.json {
         let record = series.record(&summary)?;
         write_whole(file, format!("{record:#}\n").as_bytes())
             .map_err(|e| format!("cannot write {}: {e}", file.display()))?;
     }
     match summary.failed {
-        0 => Ok(()),
-        failed => Err(format!("{failed} of {} proofs failed", series.done.len())),
+        0 => Ok(heard?),
+        failed => Err(format!("{failed} of {} proofs failed", series.done.len()).into()),
     }
 }
 
@@ -159,22 +165,45 @@ const EVENTS_PER_PARTITION: usize = 2 * (5 + Stage::ALL.len());
 /// Room for what belongs to no partition.
 const EVENTS_BEYOND: usize = 64;
 
+/// Room that is made at once for what is known of each request.
+const DONE_AT_ONCE: usize = 1 << 16;
+
+/// Whether every line was taken. The series goes on without, for its record.
+type Heard = std::result::Result<(), String>;
+
 /// Keeps requests in flight until all are done; completions in their order.
-fn prove_all(args: &BatchArgs, source: &Source, prover: &Prover, recorder: &Recorder) -> Vec<Done> {
+fn prove_all(
+    args: &BatchArgs,
+    source: &Source,
+    prover: &Prover,
+    recorder: &Recorder,
+) -> Result<(Vec<Done>, Heard)> {
     let submitted = Mutex::new(0);
-    let done = Mutex::new(Vec::with_capacity(args.count));
+    let done = Mutex::new((Vec::with_capacity(args.count.min(DONE_AT_ONCE)), Heard::Ok(())));
+    let work = || {
+        while let Some(one) = prove_one(args.count, source, prover, recorder, &submitted) {
+            let mut done: MutexGuard<'_, (Vec<Done>, Heard)> = lock(&done);
+            let (done, heard) = &mut *done;
+            if heard.is_ok() {
+                *heard = print(&(line(done.len() + 1, args.count, &one) + "\n"));
+            }
+            done.push(one);
+            if heard.is_err() && args.json.is_none() {
+                // Nobody is told of any more of them.
+                *lock(&submitted) = args.count;
+            }
+        }
+    };
     std::thread::scope(|scope| {
         for _ in 0..args.concurrency.min(args.count) {
-            scope.spawn(|| {
-                while let Some(one) = prove_one(args.count, source, prover, recorder, &submitted) {
-                    let mut done: MutexGuard<'_, Vec<Done>> = lock(&done);
-                    println!("{}", line(done.len() + 1, args.count, &one));
-                    done.push(one);
-                }
-            });
+            if let Err(error) = std::thread::Builder::new().spawn_scoped(scope, work) {
+                *lock(&submitted) = args.count;
+                return Err(Error::Host(format!("cannot make a thread for a request: {error}")));
+            }
         }
-    });
-    done.into_inner().unwrap_or_else(|e| e.into_inner())
+        Ok(())
+    })?;
+    Ok(done.into_inner().unwrap_or_else(|e| e.into_inner()))
 }
 
 /// The next request, from parsing to its end; `None` once all are handed in.

@@ -15,8 +15,10 @@ use std::process::Command;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::batch::at_least_one;
+use crate::batch::up_to;
+use crate::failure::Failure;
 use crate::fragment::{Fragments, Probe};
+use crate::output::print;
 use crate::pool::{self, Added, Kept};
 use crate::source::SourceArgs;
 use crate::{child, host};
@@ -33,13 +35,13 @@ pub struct ClaimArgs {
     #[arg(long, value_name = "PROGRAM")]
     control: PathBuf,
     /// Rounds; each runs every build once, as a fresh process
-    #[arg(long, default_value_t = 5, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 5, value_parser = up_to::<1_000_000>)]
     rounds: usize,
     /// Proofs of each process; the first is its warm-up
-    #[arg(long, default_value_t = 4, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 4, value_parser = up_to::<1_000_000>)]
     count: usize,
     /// Requests in flight
-    #[arg(long, default_value_t = 1, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 1, value_parser = up_to::<1024>)]
     concurrency: usize,
     /// Fragment memory first: all that the kernel gives, or all but so much
     #[arg(long, value_name = "KEEP_FREE", num_args = 0..=1, require_equals = true,
@@ -65,13 +67,13 @@ struct Build {
 ///
 /// # Errors
 /// Builds that are not what they must be, hugepages that cannot be reserved, runs that fail.
-pub fn run(args: &ClaimArgs) -> Result<(), String> {
+pub fn run(args: &ClaimArgs) -> Result<(), Failure> {
     let builds = builds(args)?;
     let kept = pool::keep_until_signal()?;
     let outcome = measure(args, &builds, &kept);
     // Whatever came of it, the pool is left as it was.
     kept.lock().unwrap_or_else(|e| e.into_inner()).clear();
-    outcome
+    Ok(outcome?)
 }
 
 fn measure(args: &ClaimArgs, builds: &[Build], kept: &Kept) -> Result<(), String> {
@@ -82,26 +84,26 @@ fn measure(args: &ClaimArgs, builds: &[Build], kept: &Kept) -> Result<(), String
         kept.lock().unwrap_or_else(|e| e.into_inner()).push(added);
     }
     let before = Probe::take()?.to_string();
-    println!("memory      {before}");
+    print(&format!("memory      {before}\n"))?;
     let fragments = args.fragment.map(Fragments::make).transpose()?;
     let after = fragments.as_ref().map(|_| Probe::take()).transpose()?;
     let after = after.map(|probe| probe.to_string());
     if let Some(after) = &after {
-        println!("fragmented  {after}");
+        print(&format!("fragmented  {after}\n"))?;
     }
     let mut runs: Vec<Vec<Run>> = builds.iter().map(|_| Vec::new()).collect();
     for round in 1..=args.rounds {
         for (build, runs) in builds.iter().zip(&mut runs) {
             let record = prove(args, build, args.count, &[("BERTH_HUGEPAGES", "2M")])?;
             let run = Run::read(record, args.concurrency)?;
-            println!("[{round}/{}] {:<19} {run}", args.rounds, build.name);
+            print(&format!("[{round}/{}] {:<19} {run}\n", args.rounds, build.name))?;
             runs.push(run);
         }
     }
     drop(fragments);
     let names: Vec<&str> = builds.iter().map(|build| build.name).collect();
     let table = Table::new(&names, &runs);
-    print!("{table}");
+    let heard = print(&table.to_string());
     if let Some(file) = &args.json {
         let runs = names.iter().zip(&runs).map(|(name, runs)| {
             let records: Vec<&Value> = runs.iter().map(|run| &run.record).collect();
@@ -121,7 +123,7 @@ fn measure(args: &ClaimArgs, builds: &[Build], kept: &Kept) -> Result<(), String
         berth::files::write_whole(file, format!("{record:#}\n").as_bytes())
             .map_err(|e| format!("cannot write {}: {e}", file.display()))?;
     }
-    Ok(())
+    heard
 }
 
 fn builds(args: &ClaimArgs) -> Result<Vec<Build>, String> {

@@ -17,6 +17,9 @@ mod probe;
 pub use probe::Probe;
 use probe::available_bytes;
 
+use crate::failure::Failure;
+use crate::output::print;
+
 const STRETCH_BYTES: usize = 2 << 20;
 /// Stretches that are taken at once.
 const BATCH: usize = 16;
@@ -107,26 +110,25 @@ impl Fragments {
 }
 
 /// Runs the command: fragments, says what that did, and holds it until the process is ended.
-pub fn run(keep_free_bytes: Option<u64>, hold: bool) -> Result<(), String> {
+pub fn run(keep_free_bytes: Option<u64>, hold: bool) -> Result<(), Failure> {
     let before = Probe::take()?;
-    println!("before    {before}");
+    print(&format!("before    {before}\n"))?;
     let made = Fragments::make(keep_free_bytes)?;
     let after = Probe::take()?;
-    println!("after     {after}");
-    println!(
-        "held      one page in each of {} stretches of 2 MiB ({} MiB of pages)",
+    print(&format!("after     {after}\n"))?;
+    print(&format!(
+        "held      one page in each of {} stretches of 2 MiB ({} MiB of pages)\n",
         made.stretches,
         (made.stretches * probe::BASE_PAGE_BYTES) >> 20
-    );
+    ))?;
     if hold {
-        println!("holding   until this process ({}) is ended", std::process::id());
+        print(&format!("holding   until this process ({}) is ended\n", std::process::id()))?;
         loop {
             std::thread::park();
         }
     }
     drop(made);
-    println!("released  {}", Probe::take()?);
-    Ok(())
+    Ok(print(&format!("released  {}\n", Probe::take()?))?)
 }
 
 /// An aligned mapping that asks for hugepages, all present; unmapped on drop.

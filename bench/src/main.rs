@@ -1,10 +1,15 @@
 //! `berth-bench`: measures the prover, and the published one beside it on the same input.
 
+// Both panic where nobody reads any more; `output` and `berth::tell` do not.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 mod batch;
 mod child;
 mod claim;
+mod failure;
 mod fragment;
 mod host;
+mod output;
 mod pages;
 mod pool;
 mod recorder;
@@ -56,7 +61,7 @@ enum Command {
         #[arg(long)]
         miner: u64,
         /// Rounds; each runs both provers once
-        #[arg(long, default_value_t = 3)]
+        #[arg(long, default_value_t = 3, value_parser = batch::up_to::<1_000_000>)]
         runs: usize,
         /// Print one JSON object
         #[arg(long)]
@@ -65,7 +70,7 @@ enum Command {
     /// How fast pages of each kind are made present, per thread
     Pages {
         /// Bytes of the arena, such as 2GiB
-        #[arg(long, default_value = "2GiB", value_parser = berth::config::parse_size)]
+        #[arg(long, default_value = "2GiB", value_parser = pages::size)]
         size: u64,
         /// Print one JSON object
         #[arg(long)]
@@ -76,6 +81,15 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    // glibc's malloc maps an arena of 64 MiB and more of address space for every thread that asks
+    // it for anything. No plan counts that, and under a limit on address space (ulimit -v) a thread
+    // that finds none is lost: one arena does for what little the heap leaves to it.
+    // The control build keeps its C library as it comes.
+    #[cfg(all(target_env = "gnu", not(feature = "heap-arenas")))]
+    // SAFETY: a setting of the allocator, made before any other thread exists.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1)
+    };
     let outcome = match Cli::parse().command {
         Command::Batch(args) => batch::run(&args),
         Command::Claim(args) => claim::run(&args),
@@ -87,8 +101,8 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            eprintln!("berth-bench: {why}");
-            ExitCode::FAILURE
+            berth::tell!("berth-bench: {why}");
+            ExitCode::from(why.exit_code())
         }
     }
 }

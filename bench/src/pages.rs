@@ -15,7 +15,9 @@ use berth::memory::Arena;
 use berth::plan::{ArenaPlan, Pages, Purpose};
 use serde_json::{Value, json};
 
+use crate::failure::Failure;
 use crate::host::machine;
+use crate::output;
 use crate::statistics::median;
 
 /// Rounds of each page kind; the median counts.
@@ -41,12 +43,23 @@ struct Measured {
     gigabytes_per_cpu_second: f64,
 }
 
+/// The most bytes of an arena: 64 TiB, which round up to whole pages of any kind.
+const BYTES_MAX: u64 = 1 << 46;
+
+/// Reads a number of bytes from a page on.
+pub fn size(text: &str) -> Result<u64, String> {
+    let bytes = berth::config::parse_size(text)?;
+    let page = berth::host::base_page_bytes() as u64;
+    let fits = (page..=BYTES_MAX).contains(&bytes);
+    fits.then_some(bytes).ok_or_else(|| format!("from {page} bytes (a page) to 64TiB"))
+}
+
 /// Measures arenas of `bytes`, rounded up to whole pages, and prints a line for each page kind.
 ///
 /// # Errors
 /// When the host cannot be read or an arena that should fit is refused.
-pub fn run(bytes: u64, json: bool) -> Result<(), String> {
-    let host = Host::read().map_err(|error| error.to_string())?;
+pub fn run(bytes: u64, json: bool) -> Result<(), Failure> {
+    let host = Host::read()?;
     let mut rows = Vec::new();
     let able = |node: &&Node| node.memory_available_bytes > 0 && !node.cores.is_empty();
     for node in host.nodes.iter().filter(able) {
@@ -62,8 +75,7 @@ pub fn run(bytes: u64, json: bool) -> Result<(), String> {
             rows.push(Row { node: node.id, pages, page_bytes, measured });
         }
     }
-    print(&rows, bytes, json);
-    Ok(())
+    Ok(output::print(&table(&rows, bytes, json))?)
 }
 
 /// Why the node cannot give these pages now.
@@ -77,7 +89,12 @@ fn lacking(node: &Node, pages: Pages, page_bytes: usize, bytes: usize) -> Option
     (free < bytes as u64).then(|| format!("need {bytes} bytes, free {free}"))
 }
 
-fn measure(node: &Node, pages: Pages, page_bytes: usize, bytes: usize) -> Result<Measured, String> {
+fn measure(
+    node: &Node,
+    pages: Pages,
+    page_bytes: usize,
+    bytes: usize,
+) -> Result<Measured, Failure> {
     let plan = ArenaPlan {
         node: node.id,
         bytes,
@@ -102,9 +119,9 @@ fn measure(node: &Node, pages: Pages, page_bytes: usize, bytes: usize) -> Result
                     }
                 }
             }
-        })
-        .map_err(|error| error.to_string())?;
-        let (wall, cpu) = last.into_inner().map_err(|_| "a populating thread panicked")?;
+        })?;
+        let (wall, cpu) =
+            last.into_inner().map_err(|_| "a populating thread panicked".to_string())?;
         seconds.push(wall);
         cpu_seconds.push(cpu.values().sum());
         threads = cpu.len();
@@ -128,14 +145,21 @@ pub fn thread_cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-fn print(rows: &[Row], bytes: u64, json: bool) {
-    let name =
-        |pages: Pages| if pages.hugetlb() { "reserved".into() } else { format!("{pages:?}") };
+/// What a page kind is called; its size stands beside it.
+fn name(pages: Pages) -> &'static str {
+    match pages {
+        Pages::Huge1G | Pages::Huge2M => "reserved",
+        Pages::Transparent => "transparent",
+        Pages::Plain => "plain",
+    }
+}
+
+fn table(rows: &[Row], bytes: u64, json: bool) -> String {
     if json {
         let record = |row: &Row| {
             let mut record = json!({
                 "node": row.node,
-                "pages": name(row.pages).to_lowercase(),
+                "pages": name(row.pages),
                 "page_bytes": row.page_bytes,
             });
             match &row.measured {
@@ -153,17 +177,17 @@ fn print(rows: &[Row], bytes: u64, json: bool) {
         };
         let rows: Vec<Value> = rows.iter().map(record).collect();
         let all = json!({"machine": machine(), "bytes": bytes, "rounds": ROUNDS, "rows": rows});
-        println!("{all}");
-        return;
+        return format!("{all}\n");
     }
-    println!("machine: {}; {bytes} bytes, median of {ROUNDS}", machine());
-    println!(
+    let mut lines = vec![
+        format!("machine: {}; {bytes} bytes, median of {ROUNDS}", machine()),
         "node  pages        page bytes  threads  seconds  GB/s per thread  CPU s  GB per CPU s"
-    );
+            .into(),
+    ];
     for row in rows {
         let kind = format!("{:<4}  {:<11} {:>11}", row.node, name(row.pages), row.page_bytes);
-        match &row.measured {
-            Ok(measured) => println!(
+        lines.push(match &row.measured {
+            Ok(measured) => format!(
                 "{kind}  {:>7}  {:>7.3}  {:>15.2}  {:>5.3}  {:>12.2}",
                 measured.threads,
                 measured.seconds,
@@ -171,14 +195,39 @@ fn print(rows: &[Row], bytes: u64, json: bool) {
                 measured.cpu_seconds,
                 measured.gigabytes_per_cpu_second
             ),
-            Err(why) => println!("{kind}  not measured: {why}"),
-        }
+            Err(why) => format!("{kind}  not measured: {why}"),
+        });
     }
+    lines.join("\n") + "\n"
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_from_a_page_to_what_can_be_rounded() {
+        assert_eq!(size("64TiB"), Ok(BYTES_MAX));
+        assert_eq!(size("2MiB"), Ok(2 << 20));
+        for wrong in ["0", "1", "65TiB", "18446744073709551615", "x"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn kinds_are_in_lower_case() {
+        let row = Row {
+            node: 0,
+            pages: Pages::Transparent,
+            page_bytes: 2 << 20,
+            measured: Err("none free".into()),
+        };
+        let text = table(&[row], 2 << 20, false);
+        assert!(
+            text.ends_with("0     transparent     2097152  not measured: none free\n"),
+            "{text}"
+        );
+    }
 
     #[test]
     fn two_steps_of_plain_pages_have_a_speed() {

@@ -54,7 +54,7 @@ impl Drop for Added {
     fn drop(&mut self) {
         let put_back = read(&self.file).and_then(|now| self.write(now.saturating_sub(self.pages)));
         if let Err(why) = put_back {
-            eprintln!("berth-bench: {} hugepages stay in the pool: {why}", self.pages);
+            berth::tell!("berth-bench: {} hugepages stay in the pool: {why}", self.pages);
         }
     }
 }

@@ -22,9 +22,13 @@ struct Kept {
     missed: u64,
 }
 
+/// The most events that room is made for: some 80 MB, beside which the proofs are to be seen.
+const ROOM_MAX: usize = 1 << 20;
+
 impl Recorder {
-    /// Room for so many events.
+    /// Room for so many events, up to a million.
     pub fn new(room: usize) -> Self {
+        let room = room.min(ROOM_MAX);
         let place = What::Slot { index: 0, place: Place::Home };
         let mut events = vec![(Duration::ZERO, Event { class: 0, node: 0, what: place }); room];
         events.clear();
@@ -134,6 +138,13 @@ mod tests {
         }
         assert_eq!((recorder.record().len(), recorder.missed()), (2, 3));
         assert_eq!(recorder.lock().events.capacity(), 2);
+    }
+
+    #[test]
+    fn no_count_of_proofs_takes_more_than_there_is() {
+        let recorder = Recorder::new(usize::MAX);
+        assert_eq!(recorder.lock().events.capacity(), ROOM_MAX);
+        assert!(ROOM_MAX * size_of::<(Duration, Event)>() < 100 << 20);
     }
 
     #[test]

@@ -9,11 +9,13 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::child::{Cost, run as run_child};
+use crate::failure::Failure;
 use crate::host::machine;
+use crate::output::print;
 use crate::statistics::median;
 
 /// Runs both provers `runs` times in turn and prints medians and ratios.
-pub fn run(c1: &Path, miner: u64, runs: usize, json: bool) -> Result<(), String> {
+pub fn run(c1: &Path, miner: u64, runs: usize, json: bool) -> Result<(), Failure> {
     let own = std::env::current_exe().map_err(|e| format!("where is this program: {e}"))?;
     let berth = own.with_file_name("berth");
     let mut ours = Vec::new();
@@ -23,17 +25,16 @@ pub fn run(c1: &Path, miner: u64, runs: usize, json: bool) -> Result<(), String>
     let parameters = parameter_folder(&berth, c1)?;
     for round in 1..=runs {
         let cost = prove(&berth, c1, miner)?;
-        eprintln!("[{round}/{runs}] berth            {}", shown(&cost));
+        berth::tell!("[{round}/{runs}] berth            {}", shown(&cost));
         ours.push(cost);
         let mut reference = Command::new(own.with_file_name("berth-bench-reference"));
         reference.arg(c1).arg(miner.to_string());
         reference.env("FIL_PROOFS_PARAMETER_CACHE", &parameters);
         let (_, cost) = run_child(&mut reference)?;
-        eprintln!("[{round}/{runs}] filecoin-proofs  {}", shown(&cost));
+        berth::tell!("[{round}/{runs}] filecoin-proofs  {}", shown(&cost));
         theirs.push(cost);
     }
-    report(&ours, &theirs, json);
-    Ok(())
+    Ok(print(&report(&ours, &theirs, json))?)
 }
 
 fn prove(berth: &Path, c1: &Path, miner: u64) -> Result<Cost, String> {
@@ -57,7 +58,7 @@ fn parameter_folder(berth: &Path, c1: &Path) -> Result<PathBuf, String> {
     Ok(folder.to_path_buf())
 }
 
-fn report(ours: &[Cost], theirs: &[Cost], json: bool) {
+fn report(ours: &[Cost], theirs: &[Cost], json: bool) -> String {
     let wall = |costs: &[Cost]| median(costs.iter().map(|cost| cost.wall.as_secs_f64()));
     let cpu = |costs: &[Cost]| median(costs.iter().map(|cost| cost.cpu.as_secs_f64()));
     let peak = |costs: &[Cost]| median(costs.iter().map(|cost| cost.peak_bytes as f64));
@@ -71,14 +72,17 @@ fn report(ours: &[Cost], theirs: &[Cost], json: bool) {
             .iter()
             .map(|(name, a, b)| json!({"what": name, "berth": a, "reference": b, "ratio": a / b}))
             .collect();
-        println!("{}", json!({"machine": machine(), "runs": ours.len(), "medians": record}));
-        return;
+        let all = json!({"machine": machine(), "runs": ours.len(), "medians": record});
+        return format!("{all}\n");
     }
-    println!("machine: {}", machine());
-    println!("{:<12} {:>14} {:>16} {:>8}", "median", "berth", "filecoin-proofs", "ratio");
+    let mut lines = vec![
+        format!("machine: {}", machine()),
+        format!("{:<12} {:>14} {:>16} {:>8}", "median", "berth", "filecoin-proofs", "ratio"),
+    ];
     for (name, a, b) in rows {
-        println!("{name:<12} {a:>14.2} {b:>16.2} {:>8.3}", a / b);
+        lines.push(format!("{name:<12} {a:>14.2} {b:>16.2} {:>8.3}", a / b));
     }
+    lines.join("\n") + "\n"
 }
 
 fn shown(cost: &Cost) -> String {

@@ -23,7 +23,10 @@ use blstrs::Scalar;
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::batch::up_to;
+use crate::failure::Failure;
 use crate::host::machine;
+use crate::output;
 use crate::pages::thread_cpu_seconds;
 use crate::statistics::median;
 use crate::steps::instructions;
@@ -39,7 +42,7 @@ pub struct WitnessArgs {
     #[arg(long, value_name = "FILE", default_value = "tests/data/porep-2kib.c1.json")]
     c1: PathBuf,
     /// Rounds of every input; the median counts
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 5, value_parser = up_to::<1_000_000>)]
     runs: usize,
     /// Write one JSON object to this file, or to standard output for -
     #[arg(long, value_name = "FILE")]
@@ -66,10 +69,10 @@ struct Row {
 ///
 /// # Errors
 /// A file that cannot be read, a witness that cannot be made, a record that cannot be written.
-pub fn run(args: &WitnessArgs) -> Result<(), String> {
+pub fn run(args: &WitnessArgs) -> Result<(), Failure> {
     // Before this thread is pinned, which hides all other CPUs from it.
     let machine = machine();
-    let host = Host::read().map_err(told)?;
+    let host = Host::read()?;
     let cpu = host.nodes.iter().flat_map(|node| node.cores.iter().flatten()).next_back();
     if let Some(cpu) = cpu {
         berth::team::pin(*cpu);
@@ -78,48 +81,44 @@ pub fn run(args: &WitnessArgs) -> Result<(), String> {
         (Witnesses::new(WitnessMaker::Generic), Witnesses::new(WitnessMaker::Native));
     let mut rows = Vec::new();
     // One after the other: the compiled circuit of 32 GiB is large.
-    for case in [small as fn(&Path) -> Result<Case, String>, large] {
+    for case in [small as fn(&Path) -> Result<Case, Error>, large] {
         let case = case(&args.c1)?;
-        eprintln!("{}", case.name);
-        rows.push(case.measure(args.runs.max(1), &generic, &native)?);
+        berth::tell!("{}", case.name);
+        rows.push(case.measure(args.runs, &generic, &native)?);
     }
     let compression = Compression::measure()?;
-    eprintln!("machine: {machine}; CPU time of one thread, median");
+    berth::tell!("machine: {machine}; CPU time of one thread, median");
     print(&rows, &compression);
     let Some(file) = &args.json else { return Ok(()) };
     let record = json!({
         "machine": machine,
-        "runs": args.runs.max(1),
+        "runs": args.runs,
         "inputs": rows.iter().map(Row::record).collect::<Vec<_>>(),
         "compression": compression.record(),
     });
     if file == Path::new("-") {
-        println!("{record}");
-        return Ok(());
+        return Ok(output::print(&format!("{record}\n"))?);
     }
     write_whole(file, format!("{record:#}\n").as_bytes())
-        .map_err(|e| format!("cannot write {}: {e}", file.display()))
-}
-
-fn told(error: Error) -> String {
-    error.to_string()
+        .map_err(|e| format!("cannot write {}: {e}", file.display()))?;
+    Ok(())
 }
 
 /// The partition of a C1.
-fn small(c1: &Path) -> Result<Case, String> {
-    let bytes = read_file(c1, C1_BYTES_MAX).map_err(told)?;
-    let input = read_porep(&bytes, &PorepOptions::default()).map_err(told)?;
-    let compiled = kinds::compile(input.circuit).map_err(told)?;
+fn small(c1: &Path) -> Result<Case, Error> {
+    let bytes = read_file(c1, C1_BYTES_MAX)?;
+    let input = read_porep(&bytes, &PorepOptions::default())?;
+    let compiled = kinds::compile(input.circuit)?;
     let parts = 0..compiled.shape.parts();
     Ok(Case { name: c1.display().to_string(), input, compiled, parts })
 }
 
 /// One block of 32 GiB out of a sector that was never sealed.
-fn large(_: &Path) -> Result<Case, String> {
+fn large(_: &Path) -> Result<Case, Error> {
     let sector = SectorSize::G32;
     let circuit = CircuitId { kind: Kind::Porep, sector };
-    let vanilla = Vanilla::from(sparse::porep(sector, &[NODE], 32).map_err(told)?);
-    vanilla.check_hashes().map_err(told)?;
+    let vanilla = Vanilla::from(sparse::porep(sector, &[NODE], 32)?);
+    vanilla.check_hashes()?;
     let input = Input {
         circuit,
         registered_proof: String::new(),
@@ -131,24 +130,22 @@ fn large(_: &Path) -> Result<Case, String> {
         public_inputs: Vec::new(),
         vanilla,
     };
-    let compiled = kinds::compile(circuit).map_err(told)?;
+    let compiled = kinds::compile(circuit)?;
     Ok(Case { name: "one challenge of 32 GiB".into(), input, compiled, parts: 1..2 })
 }
 
 impl Case {
-    fn measure(&self, runs: usize, generic: &Witnesses, native: &Witnesses) -> Result<Row, String> {
+    fn measure(&self, runs: usize, generic: &Witnesses, native: &Witnesses) -> Result<Row, Error> {
         let mut planes: Vec<(Vec<Scalar>, Vec<u64>)> = Vec::new();
         for part in self.parts.clone() {
             let shape = self.compiled.shape.part(part);
             planes.push((vec![Scalar::from(0); shape.wide_len()], vec![0; shape.word_len()]));
         }
-        let mut fill = |witnesses: &Witnesses, times: usize| -> Result<f64, String> {
+        let mut fill = |witnesses: &Witnesses, times: usize| -> Result<f64, Error> {
             let began = thread_cpu_seconds();
             for _ in 0..times {
                 for (part, (wides, bits)) in self.parts.clone().zip(&mut planes) {
-                    witnesses
-                        .fill_part(&self.input, &self.compiled, 0, part, wides, bits)
-                        .map_err(told)?;
+                    witnesses.fill_part(&self.input, &self.compiled, 0, part, wides, bits)?;
                 }
             }
             Ok((thread_cpu_seconds() - began) / times as f64)
@@ -231,10 +228,10 @@ impl Compression {
 }
 
 fn print(rows: &[Row], compression: &Compression) {
-    eprintln!("        aux  generic ns/aux  native ns/aux  ratio  bytes/aux  input");
+    berth::tell!("        aux  generic ns/aux  native ns/aux  ratio  bytes/aux  input");
     for row in rows {
         let (generic, native) = (row.generic_seconds, row.native_seconds);
-        eprintln!(
+        berth::tell!(
             "{:>11}  {:>14.1}  {:>13.3}  {:>5.0}  {:>9.3}  {}",
             row.aux,
             row.per_aux(generic),
@@ -249,7 +246,7 @@ fn print(rows: &[Row], compression: &Compression) {
         Ok(count) => format!("{count} instructions"),
         Err(why) => format!("instructions not counted: {why}"),
     };
-    eprintln!("a compression: {columns} columns, {:.0} ns, {counted}", seconds * 1e9);
+    berth::tell!("a compression: {columns} columns, {:.0} ns, {counted}", seconds * 1e9);
 }
 
 #[cfg(test)]

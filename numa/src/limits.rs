@@ -23,6 +23,9 @@ pub struct Limits {
     pub memory_nodes: Option<Vec<usize>>,
     /// The memory limit of the control groups; `None` without one.
     pub cgroup: Option<MemoryLimit>,
+    /// Where the control groups begin to slow this process down and to take its pages back
+    /// (`memory.high`, version 2); `None` without such a mark.
+    pub cgroup_high: Option<MemoryLimit>,
     /// Limits of the control groups on hugetlb pages, ascending by page size; sizes without a limit
     /// are left out.
     pub hugetlb: Vec<HugetlbLimit>,
@@ -51,8 +54,8 @@ impl Limits {
         let capabilities = field(&status, "CapEff")
             .and_then(|text| u64::from_str_radix(text, 16).ok())
             .unwrap_or(0);
-        let lock_bytes =
-            if capabilities >> CAP_IPC_LOCK & 1 == 1 { None } else { lock_limit(root)? };
+        let lifted = capabilities >> CAP_IPC_LOCK & 1 == 1 && initial_user_namespace(root)?;
+        let lock_bytes = if lifted { None } else { lock_limit(root)? };
         let left = |name: &str, used: &str| -> Result<Option<u64>> {
             let used = crate::status_bytes(&status, used);
             Ok(limit(root, name)?.flatten().map(|most| most.saturating_sub(used)))
@@ -64,6 +67,7 @@ impl Limits {
             cpus: list("Cpus_allowed_list")?,
             memory_nodes: list("Mems_allowed_list")?,
             cgroup: cgroup::memory(root)?,
+            cgroup_high: cgroup::memory_high(root)?,
             hugetlb: cgroup::hugetlb(root)?,
             lock_bytes,
             address_bytes,
@@ -77,6 +81,14 @@ fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
         let (head, value) = line.split_once(':')?;
         (head == key).then(|| value.trim())
     })
+}
+
+/// The kernel asks for capabilities over locked memory in the initial user namespace, the one that
+/// maps every user to itself; in another, as in a rootless container, they lift no limit. A kernel
+/// without such namespaces has no map.
+fn initial_user_namespace(root: &Path) -> Result<bool> {
+    let map = read_if_there(&root.join("proc/self/uid_map"))?;
+    Ok(map.is_none_or(|map| map.split_whitespace().eq(["0", "0", "4294967295"])))
 }
 
 /// What may be locked; 0 where the kernel does not say.
@@ -151,6 +163,7 @@ mod tests {
             cpus: None,
             memory_nodes: None,
             cgroup: None,
+            cgroup_high: None,
             hugetlb: Vec::new(),
             lock_bytes: Some(0),
             address_bytes: None,
@@ -164,6 +177,16 @@ mod tests {
         let status = STATUS.replace("0000000000000000", "0000000000004000");
         fixture.file("proc/self/status", &status);
         assert_eq!(Limits::read(fixture.root()).unwrap().lock_bytes, None);
+
+        // It counts in the initial user namespace alone.
+        let with_map = |map: &str| {
+            fixture.file("proc/self/uid_map", map);
+            Limits::read(fixture.root()).unwrap().lock_bytes
+        };
+        assert_eq!(with_map("         0          0 4294967295\n"), None);
+        for other in ["0 1000 1\n", "0 100000 65536\n", "0 0 1\n", "0 0 1\n1 1 4294967294\n", ""] {
+            assert_eq!(with_map(other), Some(8 << 20), "{other:?}");
+        }
     }
 
     /// A kernel for many nodes and CPUs writes its lists alike; the masks beside them are not read.

@@ -118,7 +118,9 @@ fn node(sys: &Path, id: usize, online: &[usize], nodes: usize) -> Result<Node> {
         cores: cores(sys, &cpus)?,
         memory_total_bytes: bytes("MemTotal")?,
         memory_free_bytes: free,
-        memory_available_bytes: free + bytes("Active(file)")? + bytes("Inactive(file)")?,
+        memory_available_bytes: free
+            .saturating_add(bytes("Active(file)")?)
+            .saturating_add(bytes("Inactive(file)")?),
         hugepages: hugepages(&folder.join("hugepages"))?,
         distances: distances(&folder.join("distance"), nodes)?,
     })
@@ -176,7 +178,14 @@ fn transparent(folder: &Path) -> Result<Option<usize>> {
     if enabled.contains("[never]") {
         return Ok(None);
     }
-    Ok(Some(read_number(&folder.join("hpage_pmd_size"))? as usize))
+    let path = folder.join("hpage_pmd_size");
+    let bytes = read_number(&path)?;
+    // Arenas are rounded up to it, so a size that no page can have must not get further than here.
+    if !bytes.is_power_of_two() || !(1 << 12..=1 << 40).contains(&bytes) {
+        let expected = "a power of two from 4096 to 2^40";
+        return Err(wrong(&path, &bytes.to_string(), expected));
+    }
+    Ok(Some(bytes as usize))
 }
 
 #[cfg(test)]

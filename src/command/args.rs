@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 /// A lean Filecoin prover: a commit-phase-1 output in, verified Groth16 proofs out.
 #[derive(Parser, Debug)]
@@ -46,7 +46,24 @@ Examples:
     #[command(after_help = "\
 Examples:
   berth doctor
-  berth doctor --circuit porep-32g --json")]
+  berth doctor --circuit porep-32g --json
+  berth doctor --circuit porep-32g --sysroot /tmp/host
+
+Files of another host for --sysroot, all as its kernel writes them; collect them in bash on it, in
+the control group and with the limits of the service (files of /proc and /sys have no size, so they
+are read with cat; empty files of the names of /dev/nvidia* stand for the device files):
+  cd / && for f in proc/self/{status,limits,cgroup,mountinfo,numa_maps} proc/{meminfo,swaps} \\
+    proc/sys/kernel/{osrelease,numa_balancing} proc/sys/vm/zone_reclaim_mode \\
+    proc/driver/nvidia/version proc/driver/nvidia/gpus/*/information \\
+    sys/devices/system/cpu/{online,isolated,nohz_full} \\
+    sys/devices/system/cpu/cpu[0-9]*/{topology/thread_siblings_list,cpufreq/scaling_governor} \\
+    sys/devices/system/node/node*/{cpulist,meminfo,distance,hugepages/*/*_hugepages} \\
+    sys/kernel/mm/hugepages/*/*_hugepages sys/kernel/mm/transparent_hugepage/* \\
+    sys/bus/pci/devices/*/{vendor,device,class,numa_node,*_link_speed,*_link_width} \\
+    $(find sys/fs/cgroup -name 'memory.*' -o -name 'hugetlb.*'); do [ -f $f ] && \\
+    mkdir -p /tmp/host/${f%/*} && cat $f >/tmp/host/$f || rm /tmp/host/$f; done 2>/dev/null; \\
+    tar -C /tmp -czf /tmp/host.tgz host
+The lines of build, parameters, state and libcuda still describe this host.")]
     Doctor(Doctor),
     /// Print the service's unit, and that of the hugepages which its plan needs at boot
     #[command(after_help = "\
@@ -120,14 +137,15 @@ pub struct Verify {
 }
 
 #[derive(Args, Debug)]
+#[command(group(ArgGroup::new("planned").args(["c1", "circuit", "kind"]).required(true)))]
 pub struct Plan {
     /// Plan for the circuit of this C1
-    #[arg(value_name = "C1", conflicts_with = "circuit")]
+    #[arg(value_name = "C1")]
     pub c1: Option<PathBuf>,
     #[command(flatten)]
     pub request: Request,
     /// Plan for these circuits, such as porep-32g
-    #[arg(long, value_name = "NAME", num_args = 1.., required_unless_present_any = ["c1", "kind"])]
+    #[arg(long, value_name = "NAME", num_args = 1..)]
     pub circuit: Vec<String>,
     /// Print one JSON object on standard output
     #[arg(long)]
@@ -159,6 +177,9 @@ pub enum Params {
         /// Replace dev parameters that are there
         #[arg(long)]
         force: bool,
+        /// Also those of sectors of 32 GiB and 64 GiB: files of tens of gigabytes
+        #[arg(long)]
+        large: bool,
     },
 }
 
@@ -223,10 +244,18 @@ mod tests {
             &["berth", "verify", "--kind", "window", "--vanilla", "v", "p", "--sector", "1"],
             &["berth", "plan"],
             &["berth", "plan", "c1", "--circuit", "porep-2k"],
+            &["berth", "plan", "--kind", "window", "--vanilla", "v", "--circuit", "porep-2k"],
             &["berth", "params", "make-dev"],
         ] {
             assert!(Cli::try_parse_from(wrong).is_err(), "{wrong:?}");
         }
-        assert!(Cli::try_parse_from(["berth", "prove", "c1.json", "--json"]).is_ok());
+        for right in [
+            &["berth", "prove", "c1.json", "--json"][..],
+            &["berth", "plan", "c1.json"],
+            &["berth", "plan", "--circuit", "porep-2k", "window-2k"],
+            &["berth", "plan", "--kind", "window", "--vanilla", "v", "--meta", "m"],
+        ] {
+            assert!(Cli::try_parse_from(right).is_ok(), "{right:?}");
+        }
     }
 }

@@ -6,6 +6,7 @@
 
 use std::ffi::CString;
 use std::fmt::Write;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +28,10 @@ mod kernel;
 mod memory;
 mod plan;
 mod service;
+
+/// Of parameters that were made here, where BERTH_DEV_PARAMETERS does not allow them.
+pub(super) const SERVE_TAKES_NO_DEV: &str =
+    "serve refuses them unless BERTH_DEV_PARAMETERS=allow; proofs are valid on no network";
 
 /// What a check came to; the worst is the greatest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -88,12 +93,12 @@ struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    fn new(config: &'a Config, root: &'a Path) -> Result<Self> {
-        let host = Host::read_under(root)?;
-        let told = |e| Error::Host(format!("cannot read the host: {e}"));
-        let topology = Topology::read(root).map_err(told)?;
-        let limits = Limits::read(root).map_err(told)?;
-        let cards = numa::pci::nvidia_gpus(root).map_err(told)?;
+    fn new(config: &'a Config, root: &'a Path) -> std::io::Result<Self> {
+        let topology = Topology::read(root)?;
+        let limits = Limits::read(root)?;
+        let cards = numa::pci::nvidia_gpus(root)?;
+        // It reads the same files once more.
+        let host = Host::read_under(root).map_err(std::io::Error::other)?;
         Ok(Seen { root, config, topology, limits, cards, host })
     }
 
@@ -128,6 +133,33 @@ fn may(path: &Path, mode: i32) -> bool {
     unsafe { libc::access(path.as_ptr(), mode) == 0 }
 }
 
+/// A path as a word for a shell.
+fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+/// The check for a host whose files cannot be read.
+fn unread(root: &Path, error: &std::io::Error) -> Check {
+    let told = error.to_string();
+    let remedy = match error.kind() {
+        ErrorKind::NotFound if root == Path::new("/") => {
+            "mount proc on /proc and sysfs on /sys".to_owned()
+        }
+        ErrorKind::NotFound => {
+            "collect that file, too: `berth doctor --help` tells which are read, and how".to_owned()
+        }
+        // Its error begins with the name of the file.
+        ErrorKind::InvalidData if told.contains(" holds ") => {
+            let file = told.split(" holds ").next().unwrap_or_default();
+            format!("look at {file}: no kernel writes that; if it is a copy, make it anew")
+        }
+        _ => "make that file readable for this user".to_owned(),
+    };
+    Check::error("nodes", format!("cannot read the host: {told}"), remedy)
+}
+
 /// Does a setting insist on something that a sandbox has not?
 fn insists(config: &Config) -> bool {
     let sizes = matches!(config.hugepages, HugePages::Huge1G | HugePages::Huge2M);
@@ -138,10 +170,16 @@ fn insists(config: &Config) -> bool {
 ///
 /// # Errors
 /// [`Error::Host`] when a check is an error, after all are printed; [`Error::Config`] for a circuit
-/// that there is not.
+/// that there is not, and for a root that is no folder.
 pub fn run(config: &Config, args: &Doctor) -> Result<()> {
     let ids: Vec<CircuitId> =
         args.circuit.iter().map(|name| name.parse()).collect::<Result<_>>()?;
+    if !args.sysroot.is_dir() {
+        return Err(Error::Config(format!(
+            "--sysroot {}: there is no such folder that can be read",
+            args.sysroot.display()
+        )));
+    }
     let checks = examine(config, &args.sysroot, &ids);
     let worst = checks.iter().map(|check| check.status).max().unwrap_or(Status::Ok);
     if args.json {
@@ -165,12 +203,13 @@ fn examine(config: &Config, root: &Path, ids: &[CircuitId]) -> Vec<Check> {
     let mut checks = vec![service::build(config), kernel::release(config, root)];
     match Seen::new(config, root) {
         Ok(seen) => {
+            let (plan, planned) = plan::all(&seen, ids);
             checks.extend(cpu::nodes(&seen));
             checks.push(cpu::governor(&seen));
             checks.push(cpu::isolation(&seen));
             checks.push(memory::hugepages(&seen));
             checks.push(memory::transparent(&seen));
-            checks.push(memory::lock(&seen));
+            checks.push(memory::lock(&seen, plan.as_ref()));
             checks.push(memory::group(&seen));
             checks.extend(memory::group_hugepages(&seen));
             checks.push(memory::swap(&seen));
@@ -178,13 +217,9 @@ fn examine(config: &Config, root: &Path, ids: &[CircuitId]) -> Vec<Check> {
             checks.push(kernel::balancing(&seen));
             checks.push(kernel::policy(&seen));
             checks.extend(gpu::all(&seen));
-            checks.extend(plan::all(&seen, ids));
+            checks.extend(planned);
         }
-        Err(error) => checks.push(Check::error(
-            "nodes",
-            error.to_string(),
-            "mount proc on /proc and sysfs on /sys",
-        )),
+        Err(error) => checks.push(unread(root, &error)),
     }
     checks.extend(service::parameters(config, ids));
     checks.push(service::state(config));

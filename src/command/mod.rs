@@ -8,7 +8,7 @@ mod plan;
 mod progress;
 mod prove;
 mod request;
-mod signal;
+pub mod signal;
 mod unit;
 mod verify;
 

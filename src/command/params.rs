@@ -8,8 +8,9 @@ use super::progress::Progress;
 use crate::circuit::kinds;
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::files::free_bytes;
 use crate::host::Host;
-use crate::input::class::CircuitId;
+use crate::input::class::{CircuitId, SectorSize};
 use crate::plan::{self, size};
 use crate::prover::setup;
 use crate::srs::find::Search;
@@ -21,7 +22,7 @@ pub fn run(config: &Config, args: Params) -> Result<()> {
     match args {
         Params::List { circuit, json } => list(config, &circuit, json),
         Params::Check { circuit } => check(config, &circuit),
-        Params::MakeDev { circuit, force } => make_dev(config, &circuit, force),
+        Params::MakeDev { circuit, force, large } => make_dev(config, &circuit, force, large),
     }
 }
 
@@ -88,11 +89,42 @@ fn check(config: &Config, circuits: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn make_dev(config: &Config, circuits: &[String], force: bool) -> Result<()> {
+/// Circuits of sectors of networks, of which official parameters are published.
+fn is_large(id: CircuitId) -> bool {
+    matches!(id.sector, SectorSize::G32 | SectorSize::G64)
+}
+
+/// Bytes of parameter files that one CPU makes in a second, about: 1.1 GB took two CPUs 32 s.
+const BYTES_PER_CPU_SECOND: u64 = 17_000_000;
+
+/// What making the parameters of a large circuit would take.
+fn why_not(config: &Config, id: CircuitId, cpus: usize) -> String {
+    let manifest = Manifest::built_in();
+    let bytes = manifest.entry(&names::params(id)).and_then(|entry| entry.bytes);
+    let file = bytes.map_or("a large file".into(), |bytes| {
+        let minutes = bytes / BYTES_PER_CPU_SECOND / cpus.max(1) as u64 / 60 + 1;
+        format!("{} and, on {cpus} CPUs, about {minutes} minutes", size(bytes))
+    });
+    let room = config.dev_parameter_dir.as_deref().and_then(|folder| {
+        let free = free_bytes(folder).ok()?;
+        Some(format!("; {} has {} free", folder.display(), size(free)))
+    });
+    format!(
+        "dev parameters of {id} take {file}{}; they are valid on no network. --large makes them \
+         all the same",
+        room.unwrap_or_default()
+    )
+}
+
+fn make_dev(config: &Config, circuits: &[String], force: bool, large: bool) -> Result<()> {
     let host = Host::read()?;
     let cpus = plan::cpus(config, &host)?;
+    let ids = ids(circuits)?;
+    if let Some(id) = ids.iter().find(|id| is_large(**id) && !large) {
+        return Err(Error::Config(why_not(config, *id, cpus.len())));
+    }
     let progress = Progress::new();
-    for id in ids(circuits)? {
+    for id in ids {
         if let Some(folder) = &config.dev_parameter_dir
             && folder.join(names::params(id)).exists()
             && !force

@@ -1,14 +1,27 @@
 //! `berth plan`: what would be mapped, placed and started, and why.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use super::args::Plan;
 use super::{print, request};
 use crate::config::Config;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::input::class::CircuitId;
 use crate::prover::setup;
 use crate::srs::find::Search;
+
+/// A value of --circuit, which takes all names that follow it.
+fn circuit(name: &str) -> Result<CircuitId> {
+    name.parse().map_err(|error| match Path::new(name).is_file() {
+        true => Error::Config(format!(
+            "{name} is a file, and --circuit takes every name after it: give a C1 or --circuit, \
+             not both"
+        )),
+        false => error,
+    })
+}
 
 /// Runs the command; nothing is mapped. A plan that this host cannot hold is printed all the same,
 /// and then refused.
@@ -16,7 +29,7 @@ pub fn run(config: &Config, args: &Plan) -> Result<()> {
     let mut ids: Vec<CircuitId> = if args.circuit.is_empty() {
         vec![request::read(args.c1.as_deref(), &args.request, false)?.circuit]
     } else {
-        args.circuit.iter().map(|name| name.parse()).collect::<Result<_>>()?
+        args.circuit.iter().map(|name| circuit(name)).collect::<Result<_>>()?
     };
     ids.sort_unstable();
     ids.dedup();

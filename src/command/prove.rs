@@ -70,6 +70,10 @@ pub fn run(config: &Config, args: &Prove, usr1: &Usr1) -> Result<()> {
     let parameters_time = parameters_began.elapsed();
 
     let outcome = prover.submit(input, Priority::Normal)?.wait()?;
+    // While the arenas are there: hugetlb pages have no peak of their own.
+    let peak_bytes = heap::ProcessBytes::read()
+        .map_err(|e| Error::Host(format!("/proc/self/status: {e}")))?
+        .peak();
     prover.stop();
     let bytes: Vec<u8> = outcome.proofs.concat();
     if let Some(path) = &args.out
@@ -80,9 +84,6 @@ pub fn run(config: &Config, args: &Prove, usr1: &Usr1) -> Result<()> {
         return Err(cannot_write(path, &error));
     }
     let times = [("total", began.elapsed()), ("parse", parse), ("parameters", parameters_time)];
-    let peak_bytes = heap::ProcessBytes::read()
-        .map_err(|e| Error::Host(format!("/proc/self/status: {e}")))?
-        .peak();
     let report = Report {
         told,
         ready: &ready,

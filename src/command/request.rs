@@ -21,6 +21,7 @@ pub fn read(c1: Option<&Path>, request: &Request, hashes_later: bool) -> Result<
         Meta::parse(&bytes).map_err(|error| in_file(path, error))
     });
     let meta = meta.transpose()?;
+    let by_meta = request.meta.as_deref();
     match (c1, request.kind, &request.vanilla) {
         (Some(_), _, Some(_)) => {
             Err(Error::Config("--vanilla goes with --kind, not with a C1".into()))
@@ -34,7 +35,7 @@ pub fn read(c1: Option<&Path>, request: &Request, hashes_later: bool) -> Result<
                 hashes_later,
             };
             let bytes = read_file(path, C1_BYTES_MAX)?;
-            input::read_porep(&bytes, &options).map_err(|error| in_file(path, error))
+            input::read_porep(&bytes, &options).map_err(|error| in_either(path, by_meta, error))
         }
         (None, Some(kind), Some(path)) => {
             let meta = meta.ok_or_else(|| {
@@ -46,10 +47,17 @@ pub fn read(c1: Option<&Path>, request: &Request, hashes_later: bool) -> Result<
                 PostKind::Snap => Kind::Update,
             };
             let bytes = read_file(path, VANILLA_BYTES_MAX)?;
-            input::read_vanilla(kind, &bytes, &meta).map_err(|error| in_file(path, error))
+            input::read_vanilla(kind, &bytes, &meta)
+                .map_err(|error| in_either(path, by_meta, error))
         }
         _ => Err(Error::Config("name a C1 file, or --kind with --vanilla and --meta".into())),
     }
+}
+
+/// Names the file that the place is in: every place in a meta file begins with its own name.
+fn in_either(path: &Path, meta: Option<&Path>, error: Error) -> Error {
+    let of_meta = matches!(&error, Error::Input { at, .. } if at.starts_with("meta."));
+    in_file(meta.filter(|_| of_meta).unwrap_or(path), error)
 }
 
 fn in_file(path: &Path, error: Error) -> Error {

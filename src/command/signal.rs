@@ -10,6 +10,9 @@ use crate::plan::Plan;
 use crate::prover::Books;
 use crate::tell;
 
+/// What is told while there is nothing to tell of.
+const NO_PROVER: &str = "ledger      no prover yet: parameters are being read, or it has ended";
+
 /// What the waiting thread tells of.
 #[derive(Clone, Default)]
 pub struct Usr1 {
@@ -40,7 +43,7 @@ impl Usr1 {
                     tell!("{}", told.text().trim_end());
                 }
             })
-            .map_err(|e| Error::Host(format!("cannot make thread signals: {e}")))?;
+            .map_err(|e| crate::team::thread_error("signals", &e))?;
         Ok(usr1)
     }
 
@@ -65,7 +68,7 @@ impl Usr1 {
             }))
         });
         match ledger {
-            None => "ledger      there is no prover: it is not started yet, or has ended".into(),
+            None => NO_PROVER.into(),
             Some(Ok(ledger)) => format!("ledger\n{ledger}"),
             Some(Err(error)) => format!("ledger      {error}"),
         }
@@ -108,6 +111,6 @@ mod tests {
 
     #[test]
     fn without_a_prover_it_says_so() {
-        assert!(Usr1::default().text().contains("there is no prover"));
+        assert_eq!(Usr1::default().text(), NO_PROVER);
     }
 }

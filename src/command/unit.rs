@@ -5,15 +5,18 @@
 //! be as many; then with those pages reserved and gone from the rest of the memory.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use clap::CommandFactory;
 
 use super::args::{Cli, Unit};
+use super::doctor::SERVE_TAKES_NO_DEV;
 use super::print;
-use crate::config::{Config, HugePages, Mode};
+use crate::circuit::compiled::Compiled;
+use crate::config::{Config, DevParameters, HugePages, Mode};
 use crate::error::{Error, Result};
-use crate::files::write_whole;
+use crate::files::{probe_whole, write_whole};
 use crate::host::Host;
 use crate::input::class::CircuitId;
 use crate::plan::{Plan, round};
@@ -23,6 +26,7 @@ use crate::srs::manifest::Manifest;
 use crate::tell;
 
 mod pages;
+mod paths;
 mod service;
 
 /// Names of the two files.
@@ -30,6 +34,8 @@ const SERVICE: &str = "berth.service";
 const PAGES: &str = "berth-hugepages.service";
 const BYTES_1G: usize = 1 << 30;
 const BYTES_2M: usize = 2 << 20;
+/// More memory than any host has, and no sum of it overflows.
+const ENDLESS_BYTES: usize = 1 << 50;
 
 /// Hugepages of one size on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +48,7 @@ struct Pool {
 /// All that the units say.
 struct Needs {
     /// The program.
-    program: PathBuf,
+    program: String,
     circuits: Vec<CircuitId>,
     /// Settings in the order of the table: those that are set now, and the strict ones.
     settings: Vec<(&'static str, String)>,
@@ -61,10 +67,10 @@ struct Needs {
 /// Runs the command.
 ///
 /// # Errors
-/// [`Error::Config`] where no circuit is named and none has official parameters, or a path is
-/// relative; [`Error::Host`] where this host can never hold the plan.
+/// [`Error::Config`] where no circuit is named and none has official parameters, or a path
+/// is none for a unit; [`Error::Host`] where this host can never hold the plan.
 pub fn run(config: &Config, args: &Unit) -> Result<()> {
-    absolute_paths(config)?;
+    paths::check(config)?;
     let circuits = circuits(config, &args.circuit)?;
     let host = Host::read()?;
     let needs = needs(config, &host, circuits)?;
@@ -73,14 +79,7 @@ pub fn run(config: &Config, args: &Unit) -> Result<()> {
         units.push((PAGES, pages::text(&needs)));
     }
     match &args.out {
-        Some(folder) => {
-            for (name, text) in &units {
-                let path = folder.join(name);
-                write_whole(&path, text.as_bytes())
-                    .map_err(|e| Error::Host(format!("cannot write {}: {e}", path.display())))?;
-                print(&format!("written     {}\n", path.display()))?;
-            }
-        }
+        Some(folder) => write(folder, &units)?,
         None => {
             let text: Vec<String> =
                 units.iter().map(|(name, text)| format!("# == {name}\n{text}")).collect();
@@ -88,6 +87,30 @@ pub fn run(config: &Config, args: &Unit) -> Result<()> {
         }
     }
     notes(&needs, &host);
+    note_dev_parameters(config, &needs.circuits);
+    Ok(())
+}
+
+/// Writes the units, or none where one cannot be written.
+fn write(folder: &Path, units: &[(&str, String)]) -> Result<()> {
+    let told = |path: &Path, e| Error::Host(format!("cannot write {}: {e}", path.display()));
+    for (name, _) in units {
+        let path = folder.join(name);
+        probe_whole(&path).map_err(|e| told(&path, e))?;
+    }
+    for (name, text) in units {
+        let path = folder.join(name);
+        write_whole(&path, text.as_bytes()).map_err(|e| told(&path, e))?;
+        print(&format!("written     {}\n", path.display()))?;
+    }
+    let pages = folder.join(PAGES);
+    if !units.iter().any(|(name, _)| *name == PAGES) && pages.symlink_metadata().is_ok() {
+        tell!(
+            "note        {} is of an earlier plan: this one takes no reserved pages, and the old \
+             unit still reserves some at boot; `systemctl disable --now {PAGES}`, then remove it",
+            pages.display()
+        );
+    }
     Ok(())
 }
 
@@ -111,6 +134,19 @@ fn notes(needs: &Needs, host: &Host) {
             "note        this build has no command `serve` yet; the unit is for the build that \
              has, and fails with exit code 2 until then"
         );
+    }
+}
+
+/// Says for which circuits the service would find nothing but dev parameters, and not take them.
+fn note_dev_parameters(config: &Config, circuits: &[CircuitId]) {
+    for id in circuits.iter().filter(|_| config.dev_parameters != DevParameters::Allow) {
+        match setup::search(config, *id) {
+            Ok(Search::Found(found)) if found.origin == Origin::Dev => {
+                tell!("note        {id}: only dev parameters are here; {SERVE_TAKES_NO_DEV}");
+            }
+            Ok(_) => {}
+            Err(error) => tell!("note        {id}: {error}"),
+        }
     }
 }
 
@@ -141,22 +177,6 @@ fn circuits(config: &Config, named: &[String]) -> Result<Vec<CircuitId>> {
     Ok(ids)
 }
 
-/// A unit is started in a directory of its own.
-fn absolute_paths(config: &Config) -> Result<()> {
-    let set = |name: &str, path: Option<&Path>| match path {
-        Some(path) if config.came_from(name) != "the default" && path.is_relative() => {
-            Err(Error::Config(format!(
-                "{name} is {}, which means nothing in a unit; write an absolute path",
-                path.display()
-            )))
-        }
-        _ => Ok(()),
-    };
-    set("BERTH_STATE_DIR", Some(&config.state_dir))?;
-    set("BERTH_PARAMETER_CACHE", Some(&config.parameter_cache))?;
-    set("BERTH_DEV_PARAMETER_DIR", config.dev_parameter_dir.as_deref())
-}
-
 /// The settings that the unit plans with: strict, but for what was set to something else.
 fn strict(config: &Config) -> Config {
     let mut strict = config.clone();
@@ -175,14 +195,15 @@ fn strict(config: &Config) -> Config {
 
 /// Plans for this host as the unit will find it.
 fn needs(config: &Config, host: &Host, circuits: Vec<CircuitId>) -> Result<Needs> {
+    let program = std::env::current_exe()
+        .map_err(|e| Error::Host(format!("cannot find this program's own file: {e}")))?;
+    let program = paths::program(&program)?.to_owned();
     let strict = strict(config);
     let page_bytes = match strict.hugepages {
         HugePages::Huge1G => BYTES_1G,
         _ => BYTES_2M,
     };
     let (plan, pools) = settled(&strict, host, page_bytes, &circuits)?;
-    let program = std::env::current_exe()
-        .map_err(|e| Error::Host(format!("cannot find this program's own file: {e}")))?;
     Ok(Needs {
         program,
         settings: settings(config, page_bytes, &circuits),
@@ -210,8 +231,15 @@ fn settled(
             other => other,
         })
     };
+    let all = all_reserved(host, page_bytes);
     let most = "not even with all free memory of each node reserved as hugepages";
-    let mut pools = pools(&plan_on(all_reserved(host, page_bytes), most)?);
+    let planned = plan_on(all.clone(), most);
+    if planned.is_err()
+        && let Some(what) = too_small(config, &all, page_bytes, &compiled)?
+    {
+        return Err(Error::Host(format!("{most}: {what}")));
+    }
+    let mut pools = pools(&planned?);
     // Reserved pages leave less for the rest, and the plan may do without a lane for that: each
     // round has fewer nodes, or is the last.
     for _ in 0..=host.nodes.len() {
@@ -240,6 +268,50 @@ fn all_reserved(host: &Host, page_bytes: usize) -> Host {
         node.hugepages = vec![numa::HugePages { page_bytes, total: free, free }];
     }
     all
+}
+
+/// What each node lacks for the plan of a host like this with memory without end; `None` where no
+/// node lacks pages. To reserve them early would be no help: they are not there.
+fn too_small(
+    config: &Config,
+    all: &Host,
+    page_bytes: usize,
+    compiled: &[(CircuitId, Arc<Compiled>)],
+) -> Result<Option<String>> {
+    let mut endless = all.clone();
+    endless.memory.bytes = ENDLESS_BYTES as u64;
+    for node in &mut endless.nodes {
+        let free = ENDLESS_BYTES / page_bytes;
+        node.hugepages = vec![numa::HugePages { page_bytes, total: free, free }];
+        node.memory_available_bytes = ENDLESS_BYTES as u64;
+    }
+    let needs = pools(&setup::plan_on(config, endless, compiled)?);
+    let size = |pages: usize| round((pages * page_bytes) as u64);
+    let (mut need, mut have, mut short) = (0, 0, Vec::new());
+    for pool in &needs {
+        let free = free(all, pool.node, page_bytes);
+        (need, have) = (need + pool.pages, have + free);
+        if pool.pages > free {
+            short.push(format!(
+                "node {}: need {} hugepages of {} ({}), and all that it has free are {} ({})",
+                pool.node,
+                pool.pages,
+                round(page_bytes as u64),
+                size(pool.pages),
+                free,
+                size(free)
+            ));
+        }
+    }
+    Ok((!short.is_empty()).then(|| {
+        format!(
+            "{}; in all the plan needs {}, and these nodes have {}: name fewer circuits, set fewer \
+             BERTH_SLOTS, or add memory",
+            short.join("; "),
+            size(need),
+            size(have)
+        )
+    }))
 }
 
 /// The host when the one-shot has run: what was missing in the pools is taken from its memory.

@@ -1,5 +1,7 @@
 //! `berth verify`: does a proof belong to a request?
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use serde_json::json;
@@ -11,7 +13,7 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::groth16::PROOF_BYTES;
 use crate::groth16::verify::{PreparedKey, Proof};
-use crate::input::read_file;
+use crate::input::Input;
 use crate::prover::setup;
 use crate::srs::find::Origin;
 use crate::srs::key::VerifyingKey;
@@ -28,34 +30,12 @@ pub fn run(config: &Config, args: &Verify) -> Result<()> {
     let input = request::read(c1, &args.request, false)?;
     let bytes = read_proof(proof)?;
     let wanted = input.partitions() * PROOF_BYTES;
-    if bytes.len() != wanted {
-        return Err(Error::input(
-            proof.display().to_string(),
-            format!(
-                "{} bytes; a proof of {} is {wanted} bytes, raw, or {} hex digits",
-                bytes.len(),
-                request::describe(&input),
-                2 * wanted
-            ),
-        ));
-    }
     let found = setup::verifying_key(config, input.circuit)?;
-    let inputs = 1 + input.public_inputs[0].len();
-    let prepared = PreparedKey::new(&VerifyingKey::read(&found.vk, inputs)?.to_bellperson());
-    let mut failed = Vec::new();
-    for (partition, bytes) in bytes.chunks_exact(PROOF_BYTES).enumerate() {
-        let chunk: &[u8; PROOF_BYTES] = bytes.try_into().expect("chunks of this length");
-        let valid = match Proof::read(chunk, partition * PROOF_BYTES) {
-            Ok(proof) => prepared.verify(&proof, &input.public_inputs[partition])?,
-            Err(error) => {
-                log::error!("partition {partition}: {error}");
-                false
-            }
-        };
-        if !valid {
-            failed.push(partition);
-        }
-    }
+    let failed: Vec<usize> = if bytes.len() == wanted {
+        failed_partitions(&input, &found.vk, &bytes)?
+    } else {
+        (0..input.partitions()).collect()
+    };
     let dev = found.origin == Origin::Dev;
     if args.json {
         let parameters = if dev { "dev" } else { "official" };
@@ -63,6 +43,16 @@ pub fn run(config: &Config, args: &Verify) -> Result<()> {
             "partitions": input.partitions(), "parameters": parameters,
             "registered_proof": input.registered_proof});
         print(&format!("{record}\n"))?;
+    }
+    if bytes.len() != wanted {
+        let more = if bytes.len() > PROOF_FILE_BYTES_MAX { " or more" } else { "" };
+        return Err(Error::Unverified(format!(
+            "{}: {} bytes{more}; a proof of {} is {wanted} bytes, raw, or {} hex digits",
+            proof.display(),
+            bytes.len(),
+            request::describe(&input),
+            2 * wanted
+        )));
     }
     if !failed.is_empty() {
         return Err(Error::Unverified(format!(
@@ -78,12 +68,40 @@ pub fn run(config: &Config, args: &Verify) -> Result<()> {
     Ok(())
 }
 
+/// The partitions whose bytes are no proof, or none of their public inputs.
+fn failed_partitions(input: &Input, vk: &Path, bytes: &[u8]) -> Result<Vec<usize>> {
+    let inputs = 1 + input.public_inputs[0].len();
+    let prepared = PreparedKey::new(&VerifyingKey::read(vk, inputs)?.to_bellperson());
+    let mut failed = Vec::new();
+    for (partition, bytes) in bytes.chunks_exact(PROOF_BYTES).enumerate() {
+        let chunk: &[u8; PROOF_BYTES] = bytes.try_into().expect("chunks of this length");
+        let valid = match Proof::read(chunk, partition * PROOF_BYTES) {
+            Ok(proof) => prepared.verify(&proof, &input.public_inputs[partition])?,
+            Err(error) => {
+                log::error!("partition {partition}: {error}");
+                false
+            }
+        };
+        if !valid {
+            failed.push(partition);
+        }
+    }
+    Ok(failed)
+}
+
 /// More than any proof: 126 partitions in hex take 48 KB.
 const PROOF_FILE_BYTES_MAX: usize = 1 << 20;
 
-/// Raw bytes, or hex with whitespace anywhere and `0x` in front or not.
+/// Raw bytes, or hex with whitespace anywhere and `0x` in front or not. Of a file that is longer
+/// than any proof it reads one byte more than that: enough to see that it is none.
 fn read_proof(path: &Path) -> Result<Vec<u8>> {
-    let bytes = read_file(path, PROOF_FILE_BYTES_MAX)?;
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(PROOF_FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes))
+        .map_err(|e| Error::input(path.display().to_string(), e.to_string()))?;
+    if bytes.len() > PROOF_FILE_BYTES_MAX {
+        return Ok(bytes);
+    }
     let text: Vec<u8> = bytes.iter().copied().filter(|c| !c.is_ascii_whitespace()).collect();
     let digits = text.strip_prefix(b"0x").unwrap_or(&text);
     let is_hex = !digits.is_empty()
@@ -116,6 +134,8 @@ mod tests {
             std::fs::write(&path, written).unwrap();
             assert_eq!(read_proof(&path).unwrap(), read);
         }
+        std::fs::write(&path, vec![b'0'; PROOF_FILE_BYTES_MAX + 100]).unwrap();
+        assert_eq!(read_proof(&path).unwrap().len(), PROOF_FILE_BYTES_MAX + 1, "none that fits");
         std::fs::remove_dir_all(&folder).unwrap();
         assert!(read_proof(&path).is_err());
     }

@@ -113,6 +113,25 @@ fn a_name_that_is_not_unicode() {
     assert!(Config::from_env([("BERTH_SLOTS".into(), value)].into_iter()).is_err());
 }
 
+/// What ends up in a unit or on a screen may hold no line of its own, whoever's variable it is.
+#[test]
+fn directories_of_other_programs_are_text() {
+    use std::os::unix::ffi::OsStringExt;
+    for name in ["FIL_PROOFS_PARAMETER_CACHE", "XDG_CACHE_HOME", "HOME"] {
+        for bytes in [&b"/a\nUser=root"[..], b"/a\r", b"/a\x1b[0m", b"/a\x7f", b"/\xff", b"/a "] {
+            let value = OsString::from_vec(bytes.to_vec());
+            let error = Config::from_env([(name.into(), value.clone())].into_iter()).unwrap_err();
+            assert_eq!(error.exit_code(), 2, "{error}");
+            let error = error.to_string();
+            assert!(error.contains(&format!("{name} is {value:?}")), "{error}");
+        }
+        assert!(config(&[(name, "/a b/\u{e9}")]).is_ok());
+    }
+    let ours = [("HOME", "/a\r"), ("BERTH_DEV_PARAMETER_DIR", "/d")];
+    assert!(config(&ours).is_ok(), "what is not used is not looked at");
+    assert!(config(&[("HOME", "/a\r"), ("XDG_CACHE_HOME", "/x")]).is_ok());
+}
+
 #[test]
 fn near_misses_without_our_prefix_are_notices() {
     for (name, near) in [
@@ -144,6 +163,8 @@ fn parameter_directories() {
     assert_eq!(theirs.parameter_cache, PathBuf::from("/theirs"));
     assert_eq!(theirs.came_from("BERTH_PARAMETER_CACHE"), "FIL_PROOFS_PARAMETER_CACHE");
     assert!(refusal(&[("FIL_PROOFS_PARAMETER_CACHE", "")]).contains("FIL_PROOFS"));
+    let ignored = [("BERTH_PARAMETER_CACHE", "/ours"), ("FIL_PROOFS_PARAMETER_CACHE", "\n")];
+    assert!(config(&ignored).is_ok(), "what is not used is not looked at");
 
     let home = ("HOME", "/home/u");
     let dir = |vars: &[(&str, &str)]| config(vars).unwrap().dev_parameter_dir;

@@ -4,8 +4,9 @@
 //! what bounds all nodes together (a control group). A size that was asked for is taken as it is,
 //! and a plan that is short of it is refused.
 
-use super::layout::Site;
-use super::{ArenaPlan, HugePages, Mode, Pages, Purpose};
+use super::layout::{Layout, Site};
+use super::print::gather;
+use super::{ArenaPlan, HugePages, Mode, Pages, Purpose, size};
 use crate::error::Error;
 use crate::host::{Host, HugetlbLimit};
 
@@ -108,40 +109,64 @@ impl<'a> Ladder<'a> {
         (need as u64 > left).then(|| {
             format!(
                 "the nodes up to node {}: need {need} hugepages of {}, and {left} may be taken, \
-                 bounded by {}; raise that, or set BERTH_HUGEPAGES=auto",
+                 bounded by {}; {}, or set BERTH_HUGEPAGES=auto",
                 site.node.id,
                 super::print::round(page_bytes as u64),
-                limit.by
+                limit.by,
+                limit.remedy
             )
         })
     }
 }
 
-/// Says how many more hugepages would hold the arenas that `auto` left in ordinary pages.
-pub(super) fn warn_of_ordinary(
-    host: &Host,
-    site: &Site,
-    arenas: &[ArenaPlan],
-    warnings: &mut Vec<String>,
-) {
-    let node = site.node.id;
-    let ordinary = arenas.iter().filter(|arena| !arena.pages.hugetlb());
-    let more: usize = ordinary.map(|arena| arena.bytes.div_ceil(BYTES_2M)).sum();
-    if more == 0 {
-        return;
+/// Says what is missing so that reserved pages hold the arenas that `auto` left in ordinary ones:
+/// pages on a node, or leave to take as many on all nodes together.
+pub(super) fn warn_of_ordinary(host: &Host, layout: &Layout, warnings: &mut Vec<String>) {
+    let (mut few, mut too_many, mut all) = (Vec::new(), Vec::new(), 0);
+    for site in &layout.sites {
+        let arenas = || layout.arenas.iter().filter(|arena| arena.node == site.node.id);
+        let need_2m = arenas().filter(|arena| arena.pages != Pages::Huge1G);
+        let need: usize = need_2m.map(|arena| arena.need_bytes.div_ceil(BYTES_2M)).sum();
+        let taken = arenas().filter(|arena| arena.pages == Pages::Huge2M);
+        let taken: usize = taken.map(|arena| arena.bytes / BYTES_2M).sum();
+        all += need;
+        let missing = need.saturating_sub(site.free(BYTES_2M));
+        // Pages are reserved out of the memory of the node.
+        let fits = (missing * BYTES_2M) as u64 <= site.node.memory_available_bytes;
+        let told = if fits { &mut few } else { &mut too_many };
+        if missing > 0 {
+            told.push((site.node.id, missing_pages(site, missing, taken, fits)));
+        }
     }
-    let taken = arenas.iter().filter(|arena| arena.pages == Pages::Huge2M);
-    let taken: usize = taken.map(|arena| arena.bytes / BYTES_2M).sum();
-    let left = site.free(BYTES_2M) - taken;
-    let bound = host.hugetlb_limits.iter().find(|limit| limit.page_bytes == BYTES_2M);
-    let bound = bound.map_or(String::new(), |limit| {
-        format!("; all nodes together may take {} bytes by {}", limit.available_bytes, limit.by)
-    });
-    warnings.push(format!(
-        "node {node}: {more} more free hugepages of 2 MiB would hold the arenas that are now in \
-         ordinary pages ({left} are left free{bound}); {}",
-        remedy(node, BYTES_2M)
-    ));
+    gather(&few, warnings);
+    gather(&too_many, warnings);
+    let Some(limit) = host.hugetlb_limits.iter().find(|limit| limit.page_bytes == BYTES_2M) else {
+        return;
+    };
+    let left = limit.available_bytes / BYTES_2M as u64;
+    if all as u64 > left {
+        warnings.push(format!(
+            "{all} hugepages of 2 MiB would hold all arenas, and {left} may be taken, bounded by \
+             {}; {}",
+            limit.by, limit.remedy
+        ));
+    }
+}
+
+fn missing_pages(site: &Site, missing: usize, taken: usize, fits: bool) -> String {
+    let (node, left) = (site.node.id, site.free(BYTES_2M) - taken);
+    let pages = if missing == 1 { "hugepage" } else { "hugepages" };
+    let are = if left == 1 { "is" } else { "are" };
+    let advice = if fits {
+        remedy(node, BYTES_2M, missing)
+    } else {
+        let have = size(site.node.memory_available_bytes);
+        format!("the node has no memory for that many: {have} are available")
+    };
+    format!(
+        "node {node}: {missing} more free {pages} of 2 MiB would hold the arenas that are now in \
+         ordinary pages ({left} {are} left free); {advice}"
+    )
 }
 
 /// The refusal of a pool that is too small: node, size, need, free, and what to do.
@@ -153,16 +178,17 @@ fn what_is_short(node: usize, page_bytes: usize, need: usize, free: usize) -> St
     format!(
         "node {node}: need {need} hugepages of {}, free {free}; {}",
         super::print::round(page_bytes as u64),
-        remedy(node, page_bytes)
+        remedy(node, page_bytes, need)
     )
 }
 
-fn remedy(node: usize, page_bytes: usize) -> String {
+fn remedy(node: usize, page_bytes: usize, need: usize) -> String {
     let kilobytes = page_bytes / 1024;
     let boot = if page_bytes == BYTES_1G {
-        "hugepagesz=1G hugepages=N on the kernel's command line"
+        // Before Linux 5.16 a number stands for all nodes together.
+        format!("hugepagesz=1G hugepages={node}:{need} on the kernel's command line")
     } else {
-        "vm.nr_hugepages in sysctl.conf"
+        "vm.nr_hugepages in sysctl.conf".to_owned()
     };
     format!(
         "reserve them early, before memory is fragmented: {boot}, or \

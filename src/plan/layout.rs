@@ -14,18 +14,23 @@ use crate::host::{Host, Node};
 
 /// Slots beyond the partition workers, per lane: one in the lane and one on its way to it.
 const SLOTS_BEYOND_WORKERS: usize = 2;
-/// A node that gets a lane.
+/// A node that gets a lane. Layouts are tried with many nodes, so it borrows.
 #[derive(Clone)]
-pub(super) struct Site {
+pub(super) struct Site<'a> {
     /// With its own cores.
-    pub node: Node,
+    pub node: &'a Node,
     /// Cores of nodes without a lane.
-    pub lent: Vec<Vec<usize>>,
+    pub lent: Vec<&'a [usize]>,
 }
 
-impl Site {
-    pub fn new(node: &Node) -> Self {
-        Site { node: node.clone(), lent: Vec::new() }
+impl<'a> Site<'a> {
+    pub fn new(node: &'a Node) -> Self {
+        Site { node, lent: Vec::new() }
+    }
+
+    /// Has the cores of another node work for this one.
+    pub fn borrow(&mut self, from: &'a Node) {
+        self.lent.extend(from.cores.iter().map(Vec::as_slice));
     }
 
     /// All CPUs that work for the lane, ascending.
@@ -57,15 +62,15 @@ pub(super) struct Demand<'a> {
 }
 
 /// Nodes and arenas, in the order of the sites.
-pub(super) struct Layout {
-    pub sites: Vec<Site>,
+pub(super) struct Layout<'a> {
+    pub sites: Vec<Site<'a>>,
     pub nodes: Vec<NodePlan>,
     pub arenas: Vec<ArenaPlan>,
     /// Pages of a size that was asked for are short.
     pub short: Option<String>,
 }
 
-impl Layout {
+impl Layout<'_> {
     /// Bytes of arenas in ordinary pages.
     pub fn ordinary_bytes(&self) -> usize {
         self.nodes.iter().map(|node| node.ordinary_bytes).sum()
@@ -114,7 +119,7 @@ impl Demand<'_> {
     ///
     /// # Panics
     /// If a site has no core, or there are more sites than [`Demand::lanes_max`].
-    pub fn lay_out(&self, sites: Vec<Site>) -> Layout {
+    pub fn lay_out<'s>(&self, sites: Vec<Site<'s>>) -> Layout<'s> {
         let cores = sites.iter().map(|site| site.node.cores.len() + site.lent.len());
         let cores: Vec<usize> = cores.collect();
         let default = (cores.iter().sum::<usize>() - 1).max(sites.len());
@@ -157,12 +162,17 @@ impl Demand<'_> {
         ]
     }
 
+    /// What the process takes beside the arenas.
+    pub fn beside_bytes(&self, layout: &Layout) -> usize {
+        let compiled: usize = self.classes.iter().map(|need| need.compiled_bytes).sum();
+        compiled + (self.fixed_bytes)(&layout.nodes)
+    }
+
     /// Why the host as a whole has no room for a layout, with numbers; `None` if it has. Only
     /// lanes beyond the first and lent cores are given up for this: the plan itself is admitted or
     /// refused when all of it is known.
     pub fn excess(&self, layout: &Layout) -> Option<String> {
-        let compiled: usize = self.classes.iter().map(|need| need.compiled_bytes).sum();
-        let beside = compiled + (self.fixed_bytes)(&layout.nodes);
+        let beside = self.beside_bytes(layout);
         let over = |need: usize, have: u64, by: &str| {
             (need as u64 > have).then(|| {
                 let (need, have) = (size(need as u64), size(have));
@@ -178,11 +188,7 @@ impl Demand<'_> {
     /// Warns of arenas that `auto` left in ordinary pages.
     pub fn warn_of_ordinary(&self, layout: &Layout, warnings: &mut Vec<String>) {
         if self.config.hugepages == HugePages::Auto {
-            for site in &layout.sites {
-                let here = layout.arenas.iter().filter(|arena| arena.node == site.node.id);
-                let arenas: Vec<ArenaPlan> = here.cloned().collect();
-                super::ladder::warn_of_ordinary(self.host, site, &arenas, warnings);
-            }
+            super::ladder::warn_of_ordinary(self.host, layout, warnings);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What the host allows the plan: binding to nodes, locking in memory, devices.
 
-use super::layout::Layout;
+use super::layout::{Demand, Layout};
 use super::{ArenaPlan, ClassNeed, Config, Mode, NodePlan, size};
 use crate::config::{Backend, SrsPlace, WitnessMaker};
 use crate::error::{Error, Result};
@@ -84,6 +84,23 @@ pub(super) fn lock(
         arena.lock = mode;
     }
     Ok(())
+}
+
+/// Warns where the control group would slow down a process of this plan: it is not refused, since
+/// what it may take is more, but it would crawl.
+pub(super) fn throttle(demand: &Demand, layout: &Layout, warnings: &mut Vec<String>) {
+    let need = (layout.ordinary_bytes() + demand.beside_bytes(layout)) as u64;
+    if let Some(throttle) = &demand.host.throttle
+        && need > throttle.bytes
+    {
+        warnings.push(format!(
+            "the plan needs {} outside of reserved pages and would be throttled from {} on, by {}; \
+             raise that (MemoryHigh= of the unit), or set fewer BERTH_SLOTS",
+            size(need),
+            size(throttle.bytes),
+            throttle.by
+        ));
+    }
 }
 
 /// Warns of a GPU whose node has no slots: what it reads would cross the link between the nodes.

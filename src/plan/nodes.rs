@@ -18,6 +18,7 @@ use std::cmp::Reverse;
 
 use super::Mode;
 use super::layout::{Demand, Layout, Site};
+use super::print::gather;
 use crate::error::{Error, Result};
 use crate::host::Node;
 
@@ -28,16 +29,17 @@ struct Without<'a> {
 }
 
 /// Decides the nodes and lays the plan out on them; what the operator should know of it goes to
-/// `warnings`.
+/// `warnings`. All nodes as one, where they are taken so, are put in `one`.
 ///
 /// # Errors
 /// [`Error::Host`] where there is no CPU or no memory, and, naming the node, where
 /// `BERTH_NUMA=strict` or pages of a size that was asked for cannot be had.
-pub(super) fn choose(
+pub(super) fn choose<'n>(
     demand: &Demand,
-    nodes: &[Node],
+    nodes: &'n [Node],
+    one: &'n mut Node,
     warnings: &mut Vec<String>,
-) -> Result<Layout> {
+) -> Result<Layout<'n>> {
     if nodes.iter().all(|node| node.cores.is_empty()) {
         return Err(Error::Host("no CPU is left to this process".to_owned()));
     }
@@ -45,7 +47,10 @@ pub(super) fn choose(
         return Err(Error::Host("no node has memory that this process may take".to_owned()));
     }
     let mut layout = match demand.config.numa {
-        Mode::Off => demand.lay_out(vec![Site::new(&whole(nodes))]),
+        Mode::Off => {
+            *one = whole(nodes);
+            demand.lay_out(vec![Site::new(one)])
+        }
         Mode::Strict => strict(demand, nodes, warnings)?,
         Mode::Auto => auto(demand, nodes, warnings),
     };
@@ -63,10 +68,14 @@ fn whole(nodes: &[Node]) -> Node {
     let mut whole = Node { id: by_cores(nodes.iter().collect())[0].id, ..Node::default() };
     for node in nodes {
         whole.cores.extend(node.cores.iter().cloned());
-        whole.memory_available_bytes += node.memory_available_bytes;
+        whole.memory_available_bytes =
+            whole.memory_available_bytes.saturating_add(node.memory_available_bytes);
         for pool in &node.hugepages {
             match whole.hugepages.iter_mut().find(|sum| sum.page_bytes == pool.page_bytes) {
-                Some(sum) => (sum.total, sum.free) = (sum.total + pool.total, sum.free + pool.free),
+                Some(sum) => {
+                    sum.total = sum.total.saturating_add(pool.total);
+                    sum.free = sum.free.saturating_add(pool.free);
+                }
                 None => whole.hugepages.push(*pool),
             }
         }
@@ -81,13 +90,17 @@ fn by_cores(mut nodes: Vec<&Node>) -> Vec<&Node> {
     nodes
 }
 
-fn sites(lanes: &[&Node]) -> Vec<Site> {
+fn sites<'n>(lanes: &[&'n Node]) -> Vec<Site<'n>> {
     lanes.iter().map(|node| Site::new(node)).collect()
 }
 
 /// Every node with cores holds its share, or the start is refused. Fewer slots or synthesis threads
 /// than nodes leave the last nodes idle: nothing of them is far then.
-fn strict(demand: &Demand, nodes: &[Node], warnings: &mut Vec<String>) -> Result<Layout> {
+fn strict<'n>(
+    demand: &Demand,
+    nodes: &'n [Node],
+    warnings: &mut Vec<String>,
+) -> Result<Layout<'n>> {
     let all = by_cores(nodes.iter().filter(|node| !node.cores.is_empty()).collect());
     if let Some(node) = all.iter().find(|node| !has_memory(node)) {
         return Err(refusal(&all, node.id, &no_memory(node), "allow this process memory of it"));
@@ -99,10 +112,9 @@ fn strict(demand: &Demand, nodes: &[Node], warnings: &mut Vec<String>) -> Result
         let advice = "free memory there, or set fewer BERTH_SLOTS";
         return Err(refusal(&all, node.node, &node.need_and_free(), advice));
     }
-    for node in idle {
-        let why = format!("{by}={most} is for no more lanes, and BERTH_NUMA=strict lends nothing");
-        warnings.push(left_idle(node, &why));
-    }
+    let why = format!("{by}={most} is for no more lanes, and BERTH_NUMA=strict lends nothing");
+    let idle: Vec<_> = idle.iter().map(|node| (node.id, left_idle(node, &why))).collect();
+    gather(&idle, warnings);
     Ok(layout)
 }
 
@@ -125,7 +137,7 @@ fn refusal(all: &[&Node], id: usize, what: &str, advice: &str) -> Error {
     Error::Host(format!("{what} (BERTH_NUMA=strict); {advice}{without}"))
 }
 
-fn auto(demand: &Demand, nodes: &[Node], warnings: &mut Vec<String>) -> Layout {
+fn auto<'n>(demand: &Demand, nodes: &'n [Node], warnings: &mut Vec<String>) -> Layout<'n> {
     let with_cores = by_cores(nodes.iter().filter(|node| !node.cores.is_empty()).collect());
     let (mut lanes, bare): (Vec<&Node>, Vec<&Node>) =
         with_cores.into_iter().partition(|node| has_memory(node));
@@ -150,8 +162,10 @@ fn auto(demand: &Demand, nodes: &[Node], warnings: &mut Vec<String>) -> Layout {
         }
         if short.is_empty() {
             let Some(why) = demand.excess(&layout) else { break };
-            let node = lanes.pop().expect("there are two at least");
-            without.push(Without { node, why: format!("with a lane there {why}") });
+            let (fits, why) = most_that_fit(demand, &lanes, why);
+            for node in lanes.split_off(fits) {
+                without.push(Without { node, why: format!("with a lane there {why}") });
+            }
         }
         layout = demand.lay_out(sites(&lanes));
     }
@@ -170,6 +184,20 @@ fn auto(demand: &Demand, nodes: &[Node], warnings: &mut Vec<String>) -> Layout {
     lend(demand, layout, &without, warnings)
 }
 
+/// How many of the first nodes the host as a whole has room for, one at least, and why not for one
+/// more; `why` not for all. By halves: there may be hundreds.
+fn most_that_fit(demand: &Demand, lanes: &[&Node], mut why: String) -> (usize, String) {
+    let (mut fits, mut over) = (1, lanes.len());
+    while over - fits > 1 {
+        let middle = fits.midpoint(over);
+        match demand.excess(&demand.lay_out(sites(&lanes[..middle]))) {
+            None => fits = middle,
+            Some(excess) => (over, why) = (middle, excess),
+        }
+    }
+    (fits, why)
+}
+
 /// What the node of the only lane, or the host, lacks for it.
 fn lacks(demand: &Demand, layout: &Layout) -> Option<String> {
     let node = &layout.nodes[0];
@@ -177,52 +205,71 @@ fn lacks(demand: &Demand, layout: &Layout) -> Option<String> {
 }
 
 /// The lane on the node with the most memory, all cores on others.
-fn far(demand: &Demand, nodes: &[Node], without: &[Without], warnings: &mut Vec<String>) -> Layout {
+fn far<'n>(
+    demand: &Demand,
+    nodes: &'n [Node],
+    without: &[Without<'n>],
+    warnings: &mut Vec<String>,
+) -> Layout<'n> {
     let bytes = |node: &Node| {
-        let pools = node.hugepages.iter().map(|pool| (pool.free * pool.page_bytes) as u64);
-        node.memory_available_bytes + pools.sum::<u64>()
+        let pools = node.hugepages.iter().map(|pool| pool.free.saturating_mul(pool.page_bytes));
+        pools.fold(node.memory_available_bytes, |sum, bytes| sum.saturating_add(bytes as u64))
     };
     let home = nodes
         .iter()
         .reduce(|best, node| if bytes(node) > bytes(best) { node } else { best })
         .expect("a node has memory");
     let mut site = Site::new(home);
-    for Without { node, why } in without {
-        site.lent.extend(node.cores.iter().cloned());
-        warnings.push(lent(node, home, why));
+    for other in without {
+        site.borrow(other.node);
     }
+    let told: Vec<_> =
+        without.iter().map(|other| (other.node.id, lent(other.node, home, &other.why))).collect();
+    gather(&told, warnings);
     demand.lay_out(vec![site])
 }
 
-/// Gives the cores of nodes without a lane to those with one.
-fn lend(
+/// Gives the cores of nodes without a lane to those with one. There may be hundreds of either: a
+/// lane that had no room for the cores of one node is not tried with as many of another, since
+/// nothing is taken back in between.
+fn lend<'n>(
     demand: &Demand,
-    mut layout: Layout,
-    without: &[Without],
+    mut layout: Layout<'n>,
+    without: &[Without<'n>],
     warnings: &mut Vec<String>,
-) -> Layout {
+) -> Layout<'n> {
+    let mut refused = vec![(usize::MAX, usize::MAX); layout.sites.len()];
+    let (mut lenders, mut idle) = (Vec::new(), Vec::new());
     for Without { node, why } in without {
-        let mut nearest: Vec<usize> = (0..layout.sites.len()).collect();
-        nearest.sort_by_key(|&index| node.distance(layout.sites[index].node.id));
+        let (cores, cpus) = (node.cores.len(), node.cores.iter().map(Vec::len).sum());
+        let open = |index: &usize| cores < refused[*index].0 || cpus < refused[*index].1;
+        let open = (0..layout.sites.len()).filter(open);
+        let mut nearest: Vec<usize> = open.collect();
+        nearest.sort_by_cached_key(|&index| node.distance(layout.sites[index].node.id));
         let with = nearest.into_iter().find_map(|index| {
             let mut sites = layout.sites.clone();
-            sites[index].lent.extend(node.cores.iter().cloned());
+            sites[index].borrow(node);
             let next = demand.lay_out(sites);
             let place = next.local() || !layout.local();
             let fits = place && next.short.is_none() && demand.excess(&next).is_none();
+            if !fits {
+                refused[index] = (cores, cpus);
+            }
             fits.then_some((index, next))
         });
         match with {
             Some((index, next)) => {
-                warnings.push(lent(node, &next.sites[index].node, why));
+                lenders.push((node.id, lent(node, next.sites[index].node, why)));
                 layout = next;
             }
             None => {
                 let why = format!("{why}, and no other lane has room for what more threads need");
-                warnings.push(left_idle(node, &why));
+                idle.push((node.id, left_idle(node, &why)));
             }
         }
     }
+    gather(&lenders, warnings);
+    gather(&idle, warnings);
     layout
 }
 

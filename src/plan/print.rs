@@ -33,6 +33,22 @@ pub fn round(bytes: u64) -> String {
     }
 }
 
+/// Warnings of one kind that are told one by one; with more, the first stands for all.
+const WARNINGS_EACH: usize = 8;
+
+/// Adds warnings of one kind, each of a node: of many nodes the first, and a list of the others.
+pub(super) fn gather(told: &[(usize, String)], warnings: &mut Vec<String>) {
+    match told {
+        [(_, first), others @ ..] if told.len() > WARNINGS_EACH => {
+            let mut ids: Vec<usize> = others.iter().map(|(id, _)| *id).collect();
+            ids.sort_unstable();
+            let ids = numa::format_list(&ids);
+            warnings.push(format!("{first}; and likewise, with their own numbers, nodes {ids}"));
+        }
+        _ => warnings.extend(told.iter().map(|(_, text)| text.clone())),
+    }
+}
+
 impl fmt::Display for Purpose {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -4,6 +4,7 @@ mod nodes;
 mod property;
 mod refusals;
 mod threads;
+mod warnings;
 
 use crate::circuit::shape::PartShape;
 use crate::host::Node;

@@ -5,6 +5,9 @@
 //! lane has by far the greater part of the work, and cores kept for either would idle while the
 //! other works. What is neither, the housekeeping, runs on cores without a synthesis thread.
 
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::host::{Host, Node};
@@ -60,22 +63,45 @@ pub(super) fn apportion(total: usize, weights: &[usize]) -> Vec<usize> {
     let over = (total - weights.len()) as u128;
     let mut shares: Vec<usize> =
         weights.iter().map(|weight| 1 + (over * *weight as u128 / sum as u128) as usize).collect();
+    let claim = |index: usize, share: usize| Claim { weight: weights[index], share, index };
+    let mut claims: BinaryHeap<Claim> =
+        shares.iter().enumerate().map(|(index, share)| claim(index, *share)).collect();
     for _ in shares.iter().sum()..total {
-        // Weight per share, compared across, if each had one more.
-        let worth = |of: usize, by: usize| weights[of] as u128 * (shares[by] as u128 + 1);
-        let best = (0..shares.len())
-            .reduce(|best, next| if worth(next, best) >= worth(best, next) { next } else { best })
-            .expect("something is left only if there is somebody");
+        let best = claims.pop().expect("something is left only if there is somebody").index;
         shares[best] += 1;
+        claims.push(claim(best, shares[best]));
     }
     shares
+}
+
+/// Somebody who could have one more; the greatest is whom that leaves best off.
+#[derive(PartialEq, Eq)]
+struct Claim {
+    weight: usize,
+    share: usize,
+    index: usize,
+}
+
+impl Ord for Claim {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // Weight per share, multiplied across, if each had one more.
+        let worth = |of: &Self, by: &Self| of.weight as u128 * (by.share as u128 + 1);
+        worth(self, other).cmp(&worth(other, self)).then(self.index.cmp(&other.index))
+    }
+}
+
+impl PartialOrd for Claim {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 /// The CPUs of so many synthesis threads on a node: from the last core down, then on cores that
 /// other nodes lend, and on the first core last, so that it is the one left to housekeeping and, on
 /// node 0, to the kernel's own work. More threads than cores begin again.
-pub(super) fn synthesis_cpus(own: &[Vec<usize>], lent: &[Vec<usize>], count: usize) -> Vec<usize> {
-    let cores = own.iter().skip(1).rev().chain(lent.iter().rev()).chain(own.first());
+pub(super) fn synthesis_cpus(own: &[Vec<usize>], lent: &[&[usize]], count: usize) -> Vec<usize> {
+    let own = || own.iter().map(Vec::as_slice);
+    let cores = own().skip(1).rev().chain(lent.iter().copied().rev()).chain(own().next());
     let first: Vec<usize> = cores.map(|core| core[0]).collect();
     first.iter().copied().cycle().take(count).collect()
 }

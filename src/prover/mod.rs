@@ -184,7 +184,7 @@ impl Prover {
         let thread = std::thread::Builder::new()
             .name(name.clone())
             .spawn(move || work(&shared))
-            .map_err(|e| Error::Host(format!("cannot make thread {name}: {e}")))?;
+            .map_err(|e| team::thread_error(&name, &e))?;
         self.threads.push(thread);
         Ok(())
     }

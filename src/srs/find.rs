@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::marker::Marker;
-use super::{file_error, names};
+use super::{file_error, io_error, names};
 use crate::error::{Error, Result};
 use crate::input::class::CircuitId;
 
@@ -138,7 +138,7 @@ pub fn find(id: CircuitId, official: &Directory, dev: Option<&Directory>) -> Res
     for file in [&found.params, &found.vk] {
         // Only what is not there is missing; what cannot be looked at is an error.
         let there = file.try_exists();
-        if !there.map_err(|e| file_error(file, format!("cannot be looked at: {e}")))? {
+        if !there.map_err(|e| io_error(file, "cannot be looked at", &e))? {
             missing.push(file.clone());
         }
     }

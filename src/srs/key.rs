@@ -6,9 +6,9 @@ use std::path::Path;
 
 use blstrs::{Bls12, G1Affine, G2Affine};
 
-use super::file_error;
 use super::layout::{self, Counts, G1_BYTES, G2_BYTES, HEAD_BYTES, Section};
 use super::points::{Point, Why};
+use super::{file_error, io_error};
 use crate::error::{Error, Result};
 
 /// A Groth16 verifying key; no point is at infinity, all are in their subgroups.
@@ -42,7 +42,7 @@ impl VerifyingKey {
     ) -> Result<Self> {
         let mut head = vec![0; counts.vk_bytes() as usize];
         file.read_exact_at(&mut head, 0)
-            .map_err(|e| file_error(params, format!("verifying key, offset 0: {e}")))?;
+            .map_err(|e| io_error(params, "verifying key, offset 0", &e))?;
         let key = Self::parse(&head, params)?;
         let other = vk_file(vk, counts.ic as usize)?;
         if let Some(at) = head.iter().zip(&other).position(|(a, b)| a != b) {
@@ -140,8 +140,7 @@ fn vk_file(path: &Path, inputs: usize) -> Result<Vec<u8>> {
         return Err(file_error(path, what));
     }
     let mut bytes = vec![0; wanted as usize];
-    file.read_exact_at(&mut bytes, 0)
-        .map_err(|e| file_error(path, format!("cannot be read: {e}")))?;
+    file.read_exact_at(&mut bytes, 0).map_err(|e| io_error(path, "cannot be read", &e))?;
     Ok(bytes)
 }
 

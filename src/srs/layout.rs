@@ -17,7 +17,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::file_error;
+use super::{file_error, io_error};
 use crate::circuit::compiled::{Compiled, QueryName};
 use crate::error::{Error, Result};
 
@@ -147,11 +147,11 @@ pub(super) fn open(path: &Path) -> Result<(File, u64)> {
         Err(e) if e.kind() == ErrorKind::NotFound && path.is_symlink() => {
             return fail("the link points to nothing".to_string());
         }
-        Err(e) => return fail(format!("cannot be opened: {e}")),
+        Err(e) => return Err(io_error(path, "cannot be opened", &e)),
     };
     let meta = match file.metadata() {
         Ok(meta) => meta,
-        Err(e) => return fail(format!("cannot be examined: {e}")),
+        Err(e) => return Err(io_error(path, "cannot be examined", &e)),
     };
     if meta.is_dir() {
         return fail("a directory stands where the file should be".to_string());
@@ -188,7 +188,7 @@ fn probe_open(path: &Path, file: &File, length: u64) -> Result<Counts> {
         }
         let mut count = [0; COUNT_BYTES as usize];
         file.read_exact_at(&mut count, offset)
-            .map_err(|e| file_error(path, format!("section {name}, offset {offset}: {e}")))?;
+            .map_err(|e| io_error(path, format!("section {name}, offset {offset}"), &e))?;
         *found = u64::from(u32::from_be_bytes(count));
         let first = offset + COUNT_BYTES;
         offset = first + *found * section.point_bytes();

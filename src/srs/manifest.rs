@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::{file_error, names};
+use super::{file_error, io_error, names};
 use crate::error::Result;
 use crate::input::class::{CircuitId, Kind, SectorSize};
 
@@ -46,7 +46,7 @@ impl Manifest {
     /// [`crate::error::Error::Parameters`] naming the file, and line and column of bad JSON.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path)
-            .map_err(|e| file_error(path, format!("cannot read the manifest: {e}")))?;
+            .map_err(|e| io_error(path, "cannot read the manifest", &e))?;
         let entries = serde_json::from_str(&text)
             .map_err(|e| file_error(path, format!("not a parameter manifest: {e}")))?;
         Ok(Manifest { source: path.display().to_string(), entries })

@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use super::layout::Counts;
-use super::{file_error, names};
+use super::{file_error, io_error, names};
 use crate::error::Result;
 use crate::files::write_whole;
 use crate::input::class::CircuitId;
@@ -54,7 +54,7 @@ impl Marker {
     pub fn read(directory: &Path, id: CircuitId) -> Result<Self> {
         let path = Self::path(directory, id);
         let text = std::fs::read_to_string(&path)
-            .map_err(|e| file_error(&path, format!("cannot read the dev marker: {e}")))?;
+            .map_err(|e| io_error(&path, "cannot read the dev marker", &e))?;
         let marker: Marker = serde_json::from_str(&text)
             .map_err(|e| file_error(&path, format!("not a dev marker: {e}")))?;
         if marker.circuit != id.to_string() {
@@ -71,7 +71,6 @@ impl Marker {
     pub fn write(&self, directory: &Path, id: CircuitId) -> Result<()> {
         let path = Self::path(directory, id);
         let text = serde_json::to_vec_pretty(self).expect("a marker is plain data");
-        write_whole(&path, &text)
-            .map_err(|e| file_error(&path, format!("cannot write the dev marker: {e}")))
+        write_whole(&path, &text).map_err(|e| io_error(&path, "cannot write the dev marker", &e))
     }
 }

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::file_error;
 use super::layout;
 use super::manifest::Manifest;
+use super::{file_error, io_error};
 use crate::error::Result;
 use crate::files::write_whole;
 
@@ -124,7 +124,7 @@ fn trusted(stamps: &Path) -> bool {
 
 /// The file's state as a stamp without, or with, its digest.
 fn state(path: &Path, file: &File, digest: String) -> Result<Stamp> {
-    let meta = file.metadata().map_err(|e| file_error(path, format!("cannot be examined: {e}")))?;
+    let meta = file.metadata().map_err(|e| io_error(path, "cannot be examined", &e))?;
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     Ok(Stamp {
         path,
@@ -160,7 +160,7 @@ fn digest(
             Ok(read) => read,
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
             Err(e) => {
-                return Err(file_error(path, format!("cannot be read at offset {done}: {e}")));
+                return Err(io_error(path, format!("cannot be read at offset {done}"), &e));
             }
         };
         state.update(&window[..read]);

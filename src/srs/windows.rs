@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::file_error;
+use super::io_error;
 use super::key::refused_in;
 use super::layout::{Counts, Section};
 use super::order::UNIT;
@@ -72,9 +72,10 @@ impl<'a> Reader<'a> {
         bytes.resize(points.len() * P::BYTES, 0);
         self.file.read_exact_at(bytes, offset).map_err(|e| Fault {
             offset,
-            error: file_error(
+            error: io_error(
                 self.path,
-                format!("section {}, offset {offset}: cannot be read: {e}", section.name()),
+                format!("section {}, offset {offset}: cannot be read", section.name()),
+                &e,
             ),
         })?;
         let mut batch = [P::default(); BATCH];

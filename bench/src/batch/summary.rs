@@ -13,11 +13,16 @@ use serde_json::{Value, json};
 use super::{Series, shown};
 use crate::statistics::{Interval, mean, median, slope};
 
+/// Steady completions from which on an interval is told to people.
+const INTERVAL_MIN: usize = 5;
+
 /// What the series comes to; figures are `None` where too few proofs are left for them.
 pub struct Summary {
     pub count: usize,
     pub failed: usize,
     warmup: usize,
+    /// Completions after the warm-up.
+    steady_count: usize,
     steady: Option<Interval>,
     first_seconds: Option<f64>,
     median_seconds: Option<f64>,
@@ -46,6 +51,7 @@ impl Summary {
             count: series.done.len(),
             failed: series.done.len() - completed.len(),
             warmup,
+            steady_count: steady_seconds.len(),
             // A gap ends with the completion after the one that it has the number of.
             steady: mean(&after(&gaps, warmup - 1)),
             first_seconds: seconds.first().copied(),
@@ -84,29 +90,67 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let proofs = self.count - self.failed;
         writeln!(f, "proofs      {proofs} completed, {} failed", self.failed)?;
+        let within = |interval: Interval, shown: &dyn Fn(f64) -> String| match self.steady_count {
+            ..INTERVAL_MIN => "too few for an interval".into(),
+            _ => format!("95 %: {} to {}", shown(interval.low), shown(interval.high)),
+        };
         if let Some(steady) = self.steady {
-            let Interval { estimate, low, high } = steady;
-            writeln!(
-                f,
-                "steady      {} s per proof (95 %: {} to {}), without the first {}",
-                shown(estimate),
-                shown(low),
-                shown(high),
-                self.warmup
-            )?;
+            let (estimate, sure) = (shown(steady.estimate), within(steady, &shown));
+            let warmup = self.warmup;
+            writeln!(f, "steady      {estimate} s per proof ({sure}), without the first {warmup}")?;
         }
         if let (Some(first), Some(rest)) = (self.first_seconds, self.median_seconds) {
             writeln!(f, "first       {} s, the rest {} s (median)", shown(first), shown(rest))?;
         }
-        if let Some(Interval { estimate, low, high }) = self.drift_seconds {
-            let [estimate, low, high] = [estimate, low, high].map(|seconds| seconds * 1e3);
-            writeln!(f, "drift       {estimate:+.2} ms a proof (95 %: {low:+.2} to {high:+.2})")?;
+        if let Some(drift) = self.drift_seconds {
+            let ms = |seconds: f64| format!("{:+.2}", seconds * 1e3);
+            let sure = within(drift, &ms);
+            writeln!(f, "drift       time {} ms a proof ({sure})", ms(drift.estimate))?;
         }
-        if let Some(Interval { estimate, low, high }) = self.drift_bytes {
-            let [estimate, low, high] = [estimate, low, high].map(|bytes| bytes / 1024.0);
-            writeln!(f, "            {estimate:+.1} KiB a proof (95 %: {low:+.1} to {high:+.1})")?;
+        if let Some(drift) = self.drift_bytes {
+            let kib = |bytes: f64| format!("{:+.1}", bytes / 1024.0);
+            let sure = within(drift, &kib);
+            writeln!(f, "drift       memory {} KiB a proof ({sure})", kib(drift.estimate))?;
         }
         let (peak, planned) = (size(self.peak_bytes), size(self.planned_bytes as u64));
         writeln!(f, "memory      peak {peak} of {planned} planned")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(steady_count: usize) -> String {
+        let interval = |estimate| Some(Interval { estimate, low: estimate - 1.0, high: 9.0 });
+        let summary = Summary {
+            count: steady_count + 1,
+            failed: 0,
+            warmup: 1,
+            steady_count,
+            steady: interval(2.0),
+            first_seconds: Some(3.0),
+            median_seconds: Some(2.0),
+            drift_seconds: interval(0.001),
+            drift_bytes: interval(2048.0),
+            peak_bytes: 1 << 30,
+            planned_bytes: 1 << 30,
+        };
+        summary.to_string()
+    }
+
+    #[test]
+    fn both_drifts_say_of_what() {
+        let text = summary(5);
+        assert!(text.contains("steady      2.000 s per proof (95 %: 1.000 to 9.000), without"));
+        assert!(text.contains("drift       time +1.00 ms a proof (95 %: "), "{text}");
+        assert!(text.contains("drift       memory +2.0 KiB a proof (95 %: "), "{text}");
+    }
+
+    #[test]
+    fn of_a_few_proofs_no_interval_is_told() {
+        let text = summary(4);
+        assert!(!text.contains("95 %"), "{text}");
+        assert_eq!(text.matches("(too few for an interval)").count(), 3, "{text}");
     }
 }

@@ -28,9 +28,9 @@ fn a_line_for_each_proof() {
 }
 
 #[test]
-fn counts_start_at_one() {
-    assert_eq!(at_least_one("1"), Ok(1));
-    for wrong in ["0", "-1", "", "x"] {
-        assert!(at_least_one(wrong).is_err(), "{wrong:?}");
+fn counts_are_bounded() {
+    assert_eq!((up_to::<7>("1"), up_to::<7>("7")), (Ok(1), Ok(7)));
+    for wrong in ["0", "8", "-1", "", "x", "18446744073709551616"] {
+        assert!(up_to::<7>(wrong).is_err(), "{wrong:?}");
     }
 }

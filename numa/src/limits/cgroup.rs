@@ -37,9 +37,25 @@ pub struct HugetlbLimit {
 
 /// The memory limit that leaves least; `None` without a limit.
 pub(super) fn memory(root: &Path) -> Result<Option<MemoryLimit>> {
+    tightest(root, |version, folder| memory_limit(version, folder, version.names().0))
+}
+
+/// The `memory.high` that leaves least; `None` without one. Only version 2 has it.
+pub(super) fn memory_high(root: &Path) -> Result<Option<MemoryLimit>> {
+    tightest(root, |version, folder| match version {
+        Version::V1 => Ok(None),
+        Version::V2 => memory_limit(version, folder, "high"),
+    })
+}
+
+/// Of the limits that the groups set on memory, the one that leaves least.
+fn tightest(
+    root: &Path,
+    limit: impl Fn(Version, &Path) -> Result<Option<MemoryLimit>>,
+) -> Result<Option<MemoryLimit>> {
     let mut tightest: Option<MemoryLimit> = None;
     for (version, folder) in groups(root, "memory")? {
-        if let Some(limit) = memory_limit(version, &folder)?
+        if let Some(limit) = limit(version, &folder)?
             && tightest.as_ref().is_none_or(|t| limit.available_bytes < t.available_bytes)
         {
             tightest = Some(limit);
@@ -79,10 +95,15 @@ impl Version {
     }
 }
 
-/// The limit of one counter (`memory`, `hugetlb.2MB`) of one group, and what is used of it; `None`
-/// without a limit.
-fn counter(version: Version, folder: &Path, counter: &str) -> Result<Option<(PathBuf, u64, u64)>> {
-    let (limit, used) = version.names();
+/// A limit of one counter (`memory`, `hugetlb.2MB`) of one group, by the name of its file (`max`,
+/// `high`), and what is used of it; `None` without a limit.
+fn counter(
+    version: Version,
+    folder: &Path,
+    counter: &str,
+    limit: &str,
+) -> Result<Option<(PathBuf, u64, u64)>> {
+    let used = version.names().1;
     let file = folder.join(format!("{counter}.{limit}"));
     let Some(text) = read_if_there(&file)? else { return Ok(None) };
     if text.trim_end() == "max" {
@@ -100,9 +121,9 @@ fn counter(version: Version, folder: &Path, counter: &str) -> Result<Option<(Pat
     Ok(Some((file, limit_bytes, used_bytes)))
 }
 
-/// The limit that one group itself sets on memory.
-fn memory_limit(version: Version, folder: &Path) -> Result<Option<MemoryLimit>> {
-    let Some((file, limit_bytes, used)) = counter(version, folder, "memory")? else {
+/// The limit of that name that one group itself sets on memory.
+fn memory_limit(version: Version, folder: &Path, limit: &str) -> Result<Option<MemoryLimit>> {
+    let Some((file, limit_bytes, used)) = counter(version, folder, "memory", limit)? else {
         return Ok(None);
     };
     // Version 1 counts a group apart from the groups below it unless a key says total.
@@ -113,9 +134,9 @@ fn memory_limit(version: Version, folder: &Path) -> Result<Option<MemoryLimit>> 
             let name = line.strip_prefix(prefix)?;
             name.strip_prefix(key)?.strip_prefix(' ')?.trim().parse::<u64>().ok()
         });
-        values.sum()
+        values.fold(0, u64::saturating_add)
     };
-    let file_bytes = stated("active_file") + stated("inactive_file");
+    let file_bytes = stated("active_file").saturating_add(stated("inactive_file"));
     let available_bytes = limit_bytes.saturating_sub(used.saturating_sub(file_bytes));
     Ok(Some(MemoryLimit { limit_bytes, available_bytes, file }))
 }
@@ -126,11 +147,12 @@ fn memory_limit(version: Version, folder: &Path) -> Result<Option<MemoryLimit>> 
 fn hugetlb_limits(version: Version, folder: &Path) -> Result<Vec<HugetlbLimit>> {
     let mut limits = Vec::new();
     for (unit, unit_bytes) in UNITS {
+        let limit = version.names().0;
         for rsvd in ["", ".rsvd"] {
-            let suffix = format!("{unit}{rsvd}.{}", version.names().0);
+            let suffix = format!("{unit}{rsvd}.{limit}");
             for size in numbered(folder, "hugetlb.", &suffix)? {
                 let name = format!("hugetlb.{size}{unit}{rsvd}");
-                if let Some((file, limit_bytes, used)) = counter(version, folder, &name)? {
+                if let Some((file, limit_bytes, used)) = counter(version, folder, &name, limit)? {
                     limits.push(HugetlbLimit {
                         page_bytes: size.saturating_mul(unit_bytes),
                         limit_bytes,
@@ -166,7 +188,7 @@ fn groups(root: &Path, controller: &str) -> Result<Vec<(Version, PathBuf)>> {
         let Some((mount, below)) = locate(&mounts, version, controller, Path::new(group)) else {
             continue;
         };
-        let mount = root.join(mount.strip_prefix("/").unwrap_or(mount));
+        let mount = root.join(mount.strip_prefix("/").unwrap_or(&mount));
         folders.extend(below.ancestors().map(|ancestor| (version, mount.join(ancestor))));
     }
     Ok(folders)
@@ -176,11 +198,11 @@ fn groups(root: &Path, controller: &str) -> Result<Vec<(Version, PathBuf)>> {
 /// show only a part of the hierarchy (field 4 of mountinfo, proc_pid_mountinfo(5)); a mount that
 /// shows the group goes before one that does not, whose own root is then the nearest we see.
 fn locate<'a>(
-    mounts: &'a str,
+    mounts: &str,
     version: Version,
     controller: &str,
     group: &'a Path,
-) -> Option<(&'a Path, &'a Path)> {
+) -> Option<(PathBuf, &'a Path)> {
     let mut nearest = None;
     for line in mounts.lines() {
         let Some((before, after)) = line.split_once(" - ") else { continue };
@@ -198,15 +220,27 @@ fn locate<'a>(
         if !right {
             continue;
         }
+        let (shown, mount) = (unescape(shown), unescape(mount));
         // A group outside of this process's namespace is written with leading `..`.
         if let Ok(below) = group.strip_prefix(shown)
             && !below.components().any(|part| part == Component::ParentDir)
         {
-            return Some((Path::new(mount), below));
+            return Some((mount, below));
         }
-        nearest = nearest.or(Some((Path::new(mount), Path::new(""))));
+        nearest = nearest.or(Some((mount, Path::new(""))));
     }
     nearest
+}
+
+/// A path as mountinfo writes it, which separates its fields by blanks: blank, tab, end of line and
+/// backslash stand there as `\` and three octal digits.
+fn unescape(field: &str) -> PathBuf {
+    let mut path = field.to_owned();
+    // The backslash last, so that what it gives is not taken for the begin of another.
+    for (written, meant) in [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")] {
+        path = path.replace(written, meant);
+    }
+    PathBuf::from(path)
 }
 
 #[cfg(test)]

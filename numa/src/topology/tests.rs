@@ -356,6 +356,35 @@ fn a_wrong_file_is_named() {
 }
 
 #[test]
+fn a_transparent_page_has_a_size_that_a_page_can_have() {
+    let fixture = Fixture::host("0\n");
+    let thp = "sys/kernel/mm/transparent_hugepage";
+    fixture.file(&format!("{thp}/enabled"), "[always] madvise never\n");
+    let read = |text: &str| {
+        fixture.file(&format!("{thp}/hpage_pmd_size"), text);
+        Topology::read(fixture.root())
+    };
+    for bytes in [4096usize, 2 << 20, 512 << 20, 1 << 40] {
+        assert_eq!(read(&format!("{bytes}\n")).unwrap().transparent_bytes, Some(bytes));
+    }
+    for wrong in ["0", "1", "2048", "4095", "2097153", "2199023255552", "18446744073709551615"] {
+        let error = read(&format!("{wrong}\n")).unwrap_err().to_string();
+        assert!(error.contains("hpage_pmd_size") && error.contains(wrong), "{error}");
+    }
+}
+
+/// The largest numbers that a line can hold in bytes.
+#[test]
+fn the_memory_of_a_node_does_not_wrap() {
+    let fixture = Fixture::host("0\n");
+    let most = (1u64 << 54) - 1;
+    fixture.node_with(0, "0\n", [most; 3]);
+    let node = &Topology::read(fixture.root()).unwrap().nodes[0];
+    assert_eq!(node.memory_free_bytes, most << 10);
+    assert_eq!(node.memory_available_bytes, u64::MAX);
+}
+
+#[test]
 fn this_host() {
     let topology = Topology::read(Path::new("/")).unwrap();
     assert!(topology.nodes.iter().any(|node| !node.cores.is_empty()));

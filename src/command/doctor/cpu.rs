@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Check, Seen};
+use super::{Check, Seen, Status, strictly};
+use crate::config::Mode;
 use crate::host::Node;
 use crate::plan::round;
 
@@ -29,14 +30,7 @@ pub(super) fn nodes(seen: &Seen) -> Vec<Check> {
             Check::ok("node", fact)
         })
         .collect();
-    if !seen.host.nodes.iter().any(|node| node.memory_available_bytes > 0 && !node.cores.is_empty())
-    {
-        checks.push(Check::error(
-            "nodes",
-            "no node has both CPUs and memory that this process may use",
-            "in the unit: AllowedCPUs= and AllowedMemoryNodes= of the same nodes, or neither",
-        ));
-    }
+    checks.extend(apart(seen));
     // Seen in virtual machines that give memory to their nodes when it is first wanted.
     let shown: u64 = seen.topology.nodes.iter().map(|node| node.memory_total_bytes).sum();
     let available = seen.topology.memory_available_bytes;
@@ -48,6 +42,28 @@ pub(super) fn nodes(seen: &Seen) -> Vec<Check> {
         ));
     }
     checks
+}
+
+/// Are there CPUs and memory at all, and on one node? Only BERTH_NUMA=strict needs the latter: else
+/// the memory of other nodes is lent.
+fn apart(seen: &Seen) -> Option<Check> {
+    let cpus = |node: &Node| !node.cores.is_empty();
+    let memory = |node: &Node| {
+        node.memory_available_bytes > 0 || node.hugepages.iter().any(|pool| pool.free > 0)
+    };
+    let nodes = &seen.host.nodes;
+    let (status, fact) = if !nodes.iter().any(cpus) {
+        (Status::Error, "none has CPUs that this process may use")
+    } else if !nodes.iter().any(memory) {
+        (Status::Error, "none has memory that this process may use")
+    } else if !nodes.iter().any(|node| cpus(node) && memory(node)) {
+        let status = strictly(seen.config.numa == Mode::Strict);
+        (status, "no node has both CPUs and memory that this process may use")
+    } else {
+        return None;
+    };
+    let remedy = "in the unit: AllowedCPUs= and AllowedMemoryNodes= of the same nodes, or neither";
+    Some(Check::bad("nodes", status, fact, remedy))
 }
 
 /// What cpuset and affinity mask take away from a node.

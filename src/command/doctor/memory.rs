@@ -2,7 +2,7 @@
 
 use super::{Check, Seen, Status, strictly};
 use crate::config::{HugePages, Mode};
-use crate::plan::round;
+use crate::plan::{Plan, round};
 
 const BYTES_2M: usize = 2 << 20;
 
@@ -93,29 +93,35 @@ pub(super) fn transparent(seen: &Seen) -> Check {
     }
 }
 
-/// How much may be locked in memory; hugetlb pages need none of it.
-pub(super) fn lock(seen: &Seen) -> Check {
+/// How much may be locked in memory; hugetlb pages need none of it. Where there is a plan it tells
+/// how much is wanted.
+pub(super) fn lock(seen: &Seen, plan: Option<&Plan>) -> Check {
     let name = "locked memory";
-    match seen.limits.lock_bytes {
-        None => Check::ok(name, "no limit"),
-        Some(limit) if seen.config.lock == Mode::Off => {
-            Check::ok(name, format!("at most {}; BERTH_LOCK=off asks for none", round(limit)))
+    let Some(limit) = seen.limits.lock_bytes else { return Check::ok(name, "no limit") };
+    let most = format!("at most {}", round(limit));
+    let strict = match seen.config.lock {
+        Mode::Off => return Check::ok(name, format!("{most}; BERTH_LOCK=off asks for none")),
+        mode => mode == Mode::Strict,
+    };
+    let remedy = "in the unit: LimitMEMLOCK= (`berth unit` tells the figure); in a shell: ulimit \
+                  -l unlimited";
+    if let Some(plan) = plan {
+        let ordinary = plan.arenas.iter().filter(|arena| !arena.pages.hugetlb());
+        let need = ordinary.map(|arena| arena.bytes as u64).sum();
+        if limit >= need {
+            return Check::ok(name, format!("{most}; the plan locks {}", round(need)));
         }
-        Some(limit) => {
-            let fact = format!(
-                "at most {}: arenas beyond that, if not in hugetlb pages, may be swapped",
-                round(limit)
-            );
-            let most = seen.topology.nodes.iter().map(|node| node.memory_total_bytes).sum();
-            if limit >= most {
-                return Check::ok(name, format!("at most {}", round(limit)));
-            }
-            let remedy = "in the unit: LimitMEMLOCK= (`berth unit` tells the figure); in a shell: \
-                          ulimit -l unlimited";
-            // None at all can be locked under strict, whatever the plan.
-            Check::bad(name, strictly(seen.config.lock == Mode::Strict && limit == 0), fact, remedy)
-        }
+        let end = if strict { "BERTH_LOCK=strict refuses that" } else { "they may be swapped out" };
+        let need = round(need);
+        let fact = format!("{most}, and the plan has {need} of arenas in ordinary pages: {end}");
+        return Check::bad(name, strictly(strict), fact, remedy);
     }
+    if limit >= seen.topology.nodes.iter().map(|node| node.memory_total_bytes).sum() {
+        return Check::ok(name, most);
+    }
+    let fact = format!("{most}: arenas beyond that, if not in hugetlb pages, may be swapped");
+    // None at all can be locked under strict, whatever the plan.
+    Check::bad(name, strictly(strict && limit == 0), fact, remedy)
 }
 
 /// Limits of the memory controller.

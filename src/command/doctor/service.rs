@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::{Check, may, text};
+use super::{Check, SERVE_TAKES_NO_DEV, may, shell_word, text};
 use crate::command::VERSION;
-use crate::config::{Backend, Config};
+use crate::config::{Backend, Config, DevParameters};
 use crate::input::class::CircuitId;
 use crate::prover::setup;
 use crate::srs::find::{Origin, Search};
@@ -41,11 +41,13 @@ fn each(config: &Config, ids: &[CircuitId]) -> Vec<Check> {
     ids.iter()
         .map(|id| match setup::search(config, *id) {
             Err(error) => Check::error(NAME, one_line(&error.to_string()), list(*id)),
-            Ok(Search::Found(found)) if found.origin == Origin::Dev => Check::warning(
-                NAME,
-                format!("{id}: dev, for trying alone; proofs are valid on no network"),
-                list(*id),
-            ),
+            Ok(Search::Found(found)) if found.origin == Origin::Dev => {
+                let end = match config.dev_parameters {
+                    DevParameters::Allow => "for trying alone; proofs are valid on no network",
+                    DevParameters::Auto | DevParameters::Off => SERVE_TAKES_NO_DEV,
+                };
+                Check::warning(NAME, format!("{id}: dev alone; {end}"), list(*id))
+            }
             Ok(Search::Found(_)) => Check::ok(NAME, format!("{id}: official, in {directory}")),
             Ok(Search::Missing(_)) if setup::may_make_dev(config, *id) => Check::warning(
                 NAME,
@@ -103,7 +105,7 @@ pub(super) fn state(config: &Config) -> Check {
         return Check::warning(
             name,
             format!("{shown} cannot be written by this user"),
-            format!("run as the service's user, or chown berth: {shown}"),
+            format!("chown berth:berth {}", shell_word(path)),
         );
     }
     if path.exists() {
@@ -113,7 +115,11 @@ pub(super) fn state(config: &Config) -> Check {
     Check::warning(
         name,
         format!("{shown} is not there"),
-        "in the unit: StateDirectory= makes it (`berth unit`); by hand: install -d -o berth",
+        format!(
+            "useradd -r -U -d /var/lib/berth -s /usr/sbin/nologin berth; install -d -o berth -g \
+             berth -m 750 {}",
+            shell_word(path)
+        ),
     )
 }
 

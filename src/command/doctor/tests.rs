@@ -202,8 +202,27 @@ fn a_sandbox_that_says_little_makes_no_error() {
     assert!(checks.iter().all(|check| check.status < Bad), "{checks:?}");
     // Nothing at all: the lines that can be had are printed, and one error.
     fixture.remove("proc");
-    fixture.expect(&[], "nodes", Bad, &["proc/meminfo", "mount proc"]);
+    fixture.expect(&[], "nodes", Bad, &["proc/meminfo", "collect that file", "doctor --help"]);
     fixture.expect(&[], "kernel", Good, &["not told"]);
+    let missing = std::io::Error::from(ErrorKind::NotFound);
+    let remedy = unread(Path::new("/"), &missing).remedy.unwrap();
+    assert_eq!(remedy, "mount proc on /proc and sysfs on /sys");
+}
+
+#[test]
+fn a_file_that_no_kernel_writes_is_named() {
+    for (file, text) in [
+        ("sys/fs/cgroup/berth/memory.max", "lots\n"),
+        ("sys/fs/cgroup/berth/hugetlb.2MB.max", "-7\n"),
+        ("sys/devices/system/cpu/online", "0-x\n"),
+        ("proc/self/limits", "Max locked memory  many many bytes\n"),
+    ] {
+        let fixture = Fixture::new();
+        fixture.file(file, text);
+        let path = fixture.0.join(file);
+        let remedy = format!("-> look at {}: no kernel writes that", path.display());
+        fixture.expect(&[], "nodes", Bad, &["cannot read the host: ", &remedy]);
+    }
 }
 
 #[test]
@@ -217,11 +236,21 @@ fn plans_are_made_when_they_are_cheap_or_asked_for() {
     for node in 0..2 {
         fixture.pool(node, 2048, 1, 1);
     }
-    fixture.expect(&near, "plan", Warn, &["berth unit --circuit window-2k"]);
+    fixture.expect(&near, "plan", Warn, &["berth unit --circuit window-2k`"]);
     let strict = [small, ("BERTH_HUGEPAGES", "2M")];
     fixture.expect(&strict, "plan", Bad, &["need", "free", "berth unit"]);
     let limit = [small, ("BERTH_MEMORY_LIMIT", "1MiB")];
-    fixture.expect(&limit, "plan", Bad, &["BERTH_MEMORY_LIMIT", "BERTH_SLOTS"]);
+    fixture.expect(&limit, "plan", Bad, &["-> a greater BERTH_MEMORY_LIMIT", "BERTH_SLOTS"]);
+    let one = [small, ("BERTH_HUGEPAGES", "1G"), ("BERTH_NUMA", "off")];
+    fixture.expect(&one, "plan", Bad, &["hugepagesz=1G hugepages=0:3 on the kernel"]);
+    let two = fixture.checks(&[("BERTH_HUGEPAGES", "2M")], &["window-2k", "porep-2k"]);
+    let remedies: String = two.iter().filter_map(|check| check.remedy.clone()).collect();
+    assert!(remedies.contains("`berth unit --circuit porep-2k window-2k`"), "{remedies}");
+    assert!(!remedies.contains(".."), "{remedies}");
+    fixture.file("proc/meminfo", "MemTotal: 9 kB\nMemFree: 9 kB\nMemAvailable: 9 kB\n");
+    // What this process has already counts as there, so the need is far beyond that.
+    let many = [small, near[1], ("BERTH_SLOTS", "30000")];
+    fixture.expect(&many, "plan", Bad, &["-> more memory, fewer slots"]);
     let named = fixture.checks(&[], &["window-2k", "window-2k"]);
     assert!(named.iter().any(|check| check.fact.starts_with("window-2k: ")), "{named:?}");
 }
@@ -248,7 +277,11 @@ fn parameters_and_state() {
 
     fixture.expect(&[], "state", Good, &["can be written"]);
     fixture.remove("state");
-    fixture.expect(&[], "state", Warn, &["is not there", "StateDirectory="]);
+    let path = fixture.0.join("state");
+    let make = format!("; install -d -o berth -g berth -m 750 {}", path.display());
+    fixture.expect(&[], "state", Warn, &["is not there", "-> useradd -r -U ", &make]);
+    let spaced = [("BERTH_STATE_DIR", "/nonexistent/it's here")];
+    fixture.expect(&spaced, "state", Warn, &["-m 750 '/nonexistent/it'\\''s here'"]);
     fixture.file("state", "");
     fixture.expect(&[], "state", Bad, &["not a directory", "BERTH_STATE_DIR"]);
 }

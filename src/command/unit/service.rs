@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path};
 
-use super::{Needs, PAGES, word};
+use super::{Needs, PAGES, paths, word};
 use crate::command::VERSION;
 use crate::config::Config;
 
@@ -53,8 +53,8 @@ fn service(needs: &Needs, config: &Config) -> Vec<String> {
     if !needs.serves {
         lines.push("# The build that printed this has no command serve: it exits with 2.".into());
     }
-    let program = word(&needs.program.display().to_string()).replace('$', "$$");
-    lines.push(format!("ExecStart={program} serve"));
+    // In this word alone systemd looks for no variables.
+    lines.push(format!("ExecStart={} serve", word(&needs.program)));
     for (name, value) in &needs.settings {
         lines.push(format!("Environment={}", word(&format!("{name}={value}"))));
     }
@@ -91,30 +91,25 @@ fn limits(needs: &Needs) -> Vec<String> {
 /// Where the service writes.
 fn folders(config: &Config) -> Vec<String> {
     let mut lines = vec!["RuntimeDirectory=berth".to_owned()];
-    let mut writable = Vec::new();
-    let state = &config.state_dir;
-    match state.strip_prefix("/var/lib") {
-        Ok(below) if below.components().any(|part| matches!(part, Component::Normal(_))) => {
-            lines.push(format!("StateDirectory={}", word(&below.display().to_string())));
-        }
-        _ => writable.push(state.as_path()),
+    let written = paths::written(config);
+    let mut open: Vec<&Path> = written.iter().map(|(_, folder)| *folder).collect();
+    let state = config.state_dir.strip_prefix("/var/lib").unwrap_or(Path::new(""));
+    if state.components().any(|part| matches!(part, Component::Normal(_))) {
+        lines.push(format!("StateDirectory={}", word(&state.display().to_string())));
+        open.retain(|folder| *folder != config.state_dir);
     }
-    let sockets = [&config.listen, &config.http_listen];
-    writable.extend(
-        sockets
-            .iter()
-            .filter_map(|listen| Path::new(listen.strip_prefix("unix://")?).parent())
-            .filter(|folder| !folder.starts_with("/run/berth")),
-    );
-    // Stamps of verified parameters are kept beside the dev parameters.
-    if config.came_from("BERTH_DEV_PARAMETER_DIR") == "BERTH_DEV_PARAMETER_DIR" {
-        writable.extend(config.dev_parameter_dir.as_deref().and_then(Path::parent));
+    open.sort();
+    open.dedup();
+    if !open.is_empty() {
+        lines.push(
+            "# Journal, sockets or stamps of parameters go there, where all else of the".into(),
+        );
+        lines.push(
+            "# host is closed to writing. systemd makes none of these: they must be there.".into(),
+        );
     }
-    writable.sort();
-    writable.dedup();
-    for folder in writable {
-        lines.push(format!("ReadWritePaths={}", word(&folder.display().to_string())));
-    }
+    let line = |folder: &Path| format!("ReadWritePaths={}", word(&folder.display().to_string()));
+    lines.extend(open.into_iter().map(line));
     lines
 }
 

@@ -39,7 +39,7 @@ fn planned(settings: &[(&str, &str)], host: &Host) -> Result<Needs> {
 /// Needs as they would be for a large circuit on two nodes.
 fn made_up() -> Needs {
     Needs {
-        program: "/opt/berth 1/100%/$x".into(),
+        program: "/opt/berth 1/100%/$x".to_owned(),
         circuits: vec!["porep-32g".parse().unwrap(), "update-32g".parse().unwrap()],
         settings: vec![
             ("BERTH_NUMA", "strict".into()),
@@ -68,7 +68,7 @@ StartLimitBurst=3
 [Service]
 Type=notify
 # The build that printed this has no command serve: it exits with 2.
-ExecStart="/opt/berth 1/100%%/$$x" serve
+ExecStart="/opt/berth 1/100%%/$x" serve
 Environment=BERTH_NUMA=strict
 Environment="BERTH_PARAMETER_CACHE=/srv/a \"b\" 50%%"
 User=berth
@@ -159,6 +159,9 @@ fn the_service_may_write_where_it_must() {
     let expected =
         ["StateDirectory=berth", "ReadWritePaths=/run/other", "ReadWritePaths=/srv/berth"];
     assert_eq!(folders(&sockets), expected);
+    let text = service::text(&made_up(), &config(&sockets));
+    let (before, _) = text.split_once("ReadWritePaths=").unwrap();
+    assert!(before.lines().last().unwrap().starts_with("# host is closed to writing."), "{text}");
 }
 
 #[test]
@@ -255,6 +258,10 @@ fn what_can_never_be_is_refused() {
     }
     let told = refusal(&[], &small);
     assert!(told.contains("not even with all") && told.contains("node 0: need"), "{told}");
+    let free = "hugepages of 2 MiB (";
+    assert!(told.contains(free) && told.contains("has free are 2 (4 MiB)"), "{told}");
+    assert!(told.contains("and these nodes have 8 MiB"), "{told}");
+    assert!(!told.contains("early") && !told.contains("nr_hugepages"), "no help here: {told}");
     // The pages could be had, but nothing would be left for the rest.
     let many = [("BERTH_SLOTS", "1000")];
     let mut tight = host();
@@ -264,11 +271,80 @@ fn what_can_never_be_is_refused() {
     assert!(told.contains("with its hugepages reserved") && told.contains("there are"), "{told}");
 
     for name in ["BERTH_STATE_DIR", "BERTH_PARAMETER_CACHE", "BERTH_DEV_PARAMETER_DIR"] {
-        let error = absolute_paths(&config(&[(name, "here")])).unwrap_err();
+        let error = paths::check(&config(&[(name, "here")])).unwrap_err();
         assert_eq!(error.exit_code(), 2);
         assert!(error.to_string().contains(name), "{error}");
     }
-    assert!(absolute_paths(&config(&[("HOME", "/root")])).is_ok());
+}
+
+/// Seen with `systemd-analyze verify`: lines with such paths are ignored, or mean something else.
+#[test]
+fn paths_that_a_unit_cannot_say_are_refused() {
+    let told = |name: &str, value: &str| {
+        let error = paths::check(&config(&[(name, value)])).err()?;
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains(&format!(" {name} ")), "{error}");
+        Some(error.to_string())
+    };
+    for name in ["BERTH_STATE_DIR", "BERTH_PARAMETER_CACHE", "BERTH_DEV_PARAMETER_DIR"] {
+        for path in ["/var/lib/../x", "/srv/./x", "/srv/x/.", "/.."] {
+            assert!(told(name, path).is_some_and(|why| why.contains("without . and ..")), "{path}");
+        }
+        assert_eq!(told(name, "/srv/..x/a.b/..."), None);
+    }
+    for name in ["BERTH_LISTEN", "BERTH_HTTP_LISTEN"] {
+        for path in ["/run/berth/../x", "/run/berth/./x", "/run/a\"b/x", "/run/a\\b/x", "/x"] {
+            assert!(told(name, &format!("unix://{path}")).is_some(), "{path}");
+        }
+        assert_eq!(told(name, "unix:///run/berth/x"), None);
+        assert_eq!(told(name, "unix:///run/other/x"), None);
+    }
+    for path in ["/var/lib/a\"b", "/var/lib/a\\b", "/var/lib/a:b", "/srv/a\"b"] {
+        assert!(told("BERTH_STATE_DIR", path).is_some_and(|why| why.contains("colon")), "{path}");
+    }
+    let all = |name, path| told(name, path).is_some_and(|why| why.contains("all of the host"));
+    assert!(all("BERTH_STATE_DIR", "/") && all("BERTH_STATE_DIR", "//"));
+    assert!(all("BERTH_DEV_PARAMETER_DIR", "/dev-parameters"));
+    assert!(all("BERTH_DEV_PARAMETER_DIR", "/") && all("BERTH_LISTEN", "unix:///berth.sock"));
+    let foreign = config(&[("FIL_PROOFS_PARAMETER_CACHE", "/srv/../x")]);
+    assert!(paths::check(&foreign).is_err(), "the unit names what it says");
+    // What a unit does not say is nobody's matter.
+    assert!(paths::check(&config(&[("HOME", "/root/../x")])).is_ok());
+    assert!(paths::check(&config(&[])).is_ok());
+}
+
+#[test]
+fn programs_that_systemd_starts() {
+    use std::os::unix::ffi::OsStrExt;
+    for path in ["/usr/bin/berth", "/opt/a b/100%/$x;y"] {
+        assert_eq!(paths::program(Path::new(path)).unwrap(), path);
+    }
+    for bytes in [&b"/a\"b"[..], b"/a'b", b"/a\\b", b"/a\nb", b"/a\x7fb", b"/a\xffb"] {
+        let path = Path::new(std::ffi::OsStr::from_bytes(bytes));
+        let error = paths::program(path).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains("copy it elsewhere"), "{error}");
+    }
+}
+
+#[test]
+fn units_are_written_both_or_not_at_all() {
+    let folder = std::env::temp_dir().join(format!("berth-unit-out-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join(PAGES)).unwrap();
+    let units = [(SERVICE, "a".to_owned()), (PAGES, "b".to_owned())];
+    for bad in ["a folder", "a link"] {
+        let error = write(&folder, &units).unwrap_err();
+        assert!(error.exit_code() == 3 && error.to_string().contains(PAGES), "{bad}: {error}");
+        assert!(!folder.join(SERVICE).exists(), "{bad}: not one without the other");
+        let _ = std::fs::remove_dir(folder.join(PAGES));
+        let _ = std::fs::remove_file(folder.join(PAGES));
+        std::os::unix::fs::symlink("/dev/null", folder.join(PAGES)).unwrap();
+    }
+    std::fs::remove_file(folder.join(PAGES)).unwrap();
+    write(&folder, &units).unwrap();
+    assert_eq!(std::fs::read_to_string(folder.join(PAGES)).unwrap(), "b");
+    assert_eq!(std::fs::read_to_string(folder.join(SERVICE)).unwrap(), "a");
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]

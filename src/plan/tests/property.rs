@@ -25,6 +25,7 @@ fn hosts() -> impl Strategy<Value = Host> {
                 page_bytes: 2 * MIB,
                 available_bytes: pages << 21,
                 by: "the control group".to_owned(),
+                remedy: "raise it".to_owned(),
             });
             let nodes: Vec<Node> = nodes.collect();
             let memory = MemoryBound { bytes: memory << 20, by: "the bound".to_owned() };

@@ -28,16 +28,33 @@ use super::key::VerifyingKey;
 use super::layout::{Counts, Section};
 use super::marker::Marker;
 use super::order::{Order, UNIT};
-use super::{file_error, names};
+use super::{file_error, io_error, names};
 use crate::circuit::compiled::{Compiled, QueryName};
 use crate::error::{Error, Result};
-use crate::files::write_whole;
+use crate::files::{free_bytes, write_whole};
 use crate::input::class::CircuitId;
+use crate::plan::size;
 use crate::team::Team;
 use crate::tell;
 use columns::{Columns, Matrix, add_sums, lagrange, vanishing, zero_columns};
 use multiples::{Output, Table};
 pub use waste::Waste;
+
+/// Is there room for a file that takes minutes to make? What it is to replace stands beside it
+/// until the end.
+fn room_for(id: CircuitId, directory: &Path, need_bytes: u64) -> Result<()> {
+    let free = free_bytes(directory).map_err(|e| file_error(directory, e.to_string()))?;
+    if free >= need_bytes {
+        return Ok(());
+    }
+    Err(Error::Host(format!(
+        "dev parameters of {id} need {} in {}, and {} are free there; BERTH_DEV_PARAMETER_DIR \
+         names another folder",
+        size(need_bytes),
+        directory.display(),
+        size(free)
+    )))
+}
 
 /// Makes dev parameters of a circuit in a directory, which is made if need be: the marker first,
 /// then `.vk`, then `.params`, each under a temporary name, synced and renamed. Where another
@@ -49,7 +66,7 @@ pub use waste::Waste;
 ///
 /// # Errors
 /// [`Error::Parameters`] when the directory does not take the files; [`Error::Host`] without
-/// random numbers.
+/// random numbers, or room for the files.
 pub fn make_dev(
     id: CircuitId,
     compiled: &Compiled,
@@ -59,7 +76,7 @@ pub fn make_dev(
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Found> {
     std::fs::create_dir_all(directory)
-        .map_err(|e| file_error(directory, format!("cannot make the directory: {e}")))?;
+        .map_err(|e| io_error(directory, "cannot make the directory", &e))?;
     let _lock = lock(directory)?;
     let counts = Counts::of(compiled);
     let found = pair(id, Origin::Dev, directory);
@@ -75,6 +92,7 @@ pub fn make_dev(
             return Ok(found);
         }
     }
+    room_for(id, directory, counts.params_bytes())?;
     Marker::new(id, counts).write(directory, id)?;
     let part = directory.join(names::stem(id) + ".params.part");
     let made = Waste::random().and_then(|waste| {
@@ -83,13 +101,13 @@ pub fn make_dev(
         // Never an old `.params` beside the new `.vk`.
         if found.params.symlink_metadata().is_ok() {
             std::fs::remove_file(&found.params)
-                .map_err(|e| file_error(&found.params, format!("cannot be replaced: {e}")))?;
+                .map_err(|e| io_error(&found.params, "cannot be replaced", &e))?;
         }
         write_whole(&found.vk, &key.to_bytes())
-            .map_err(|e| file_error(&found.vk, format!("cannot be written: {e}")))?;
+            .map_err(|e| io_error(&found.vk, "cannot be written", &e))?;
         std::fs::rename(&part, &found.params)
             .and_then(|()| File::open(directory)?.sync_all())
-            .map_err(|e| file_error(&found.params, format!("cannot be put in place: {e}")))
+            .map_err(|e| io_error(&found.params, "cannot be put in place", &e))
     });
     if made.is_err() {
         // The first error is the one to report; a leftover is overwritten next time.
@@ -101,8 +119,7 @@ pub fn make_dev(
 /// Locks a directory against other processes that make parameters in it, until dropped.
 fn lock(directory: &Path) -> Result<File> {
     use std::os::fd::AsRawFd;
-    let file = File::open(directory)
-        .map_err(|e| file_error(directory, format!("cannot be opened: {e}")))?;
+    let file = File::open(directory).map_err(|e| io_error(directory, "cannot be opened", &e))?;
     let mut how = libc::LOCK_EX | libc::LOCK_NB;
     loop {
         // SAFETY: the descriptor is open; flock touches no memory.
@@ -139,9 +156,9 @@ pub fn write_params(
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<VerifyingKey> {
     let counts = Counts::of(compiled);
-    let file = File::create(path).map_err(|e| file_error(path, format!("cannot be made: {e}")))?;
+    let file = File::create(path).map_err(|e| io_error(path, "cannot be made", &e))?;
     file.set_len(counts.params_bytes())
-        .map_err(|e| file_error(path, format!("cannot be given its length: {e}")))?;
+        .map_err(|e| io_error(path, "cannot be given its length", &e))?;
     let done = AtomicU64::new(0);
     let out = Output { file: &file, path, counts: &counts, team, progress, done };
     let table = Table::new(g1, counts.h + counts.l + counts.a + counts.b, team);
@@ -150,7 +167,7 @@ pub fn write_params(
     let ic = setup.write_queries(g2)?;
     let key = setup.key(g1, g2, ic);
     out.write(&key.to_bytes(), 0)?;
-    file.sync_all().map_err(|e| file_error(path, format!("cannot be synced: {e}")))?;
+    file.sync_all().map_err(|e| io_error(path, "cannot be synced", &e))?;
     Ok(key)
 }
 

@@ -12,7 +12,7 @@ use ff::Field;
 use super::columns::each_chunk;
 use super::waste::wipe;
 use crate::error::{Error, Result};
-use crate::srs::file_error;
+use crate::srs::io_error;
 use crate::srs::layout::{Counts, Section};
 use crate::srs::order::UNIT;
 use crate::srs::points::{BATCH, Point};
@@ -138,9 +138,9 @@ impl Output<'_> {
     }
 
     pub fn write(&self, bytes: &[u8], offset: u64) -> Result<()> {
-        self.file.write_all_at(bytes, offset).map_err(|e| {
-            file_error(self.path, format!("cannot be written at offset {offset}: {e}"))
-        })
+        self.file
+            .write_all_at(bytes, offset)
+            .map_err(|e| io_error(self.path, format!("cannot be written at offset {offset}"), &e))
     }
 
     fn report(&self, points: u64) {

@@ -195,3 +195,61 @@ fn the_group_is_looked_for_where_it_is_shown() {
     files(&fixture, "docker/xy", &[("memory.max", "2"), ("memory.current", "0")]);
     assert_eq!(memory(fixture.root()).unwrap(), None);
 }
+
+/// `memory.high` is a mark of its own, of version 2 alone, and the tightest ancestor's counts.
+#[test]
+fn memory_high_is_told_beside_the_limit() {
+    let high = |fixture: &Fixture| memory_high(fixture.root()).unwrap();
+    let fixture = v2();
+    assert_eq!(high(&fixture), None);
+    let stat = "active_file 100\ninactive_file 50";
+    let group = [
+        ("memory.high", "1000"),
+        ("memory.max", "2000"),
+        ("memory.current", "700"),
+        ("memory.stat", stat),
+    ];
+    files(&fixture, "sys/fs/cgroup/a", &group);
+    fixture.file("sys/fs/cgroup/a/b/memory.high", "max\n");
+    let mark = high(&fixture).unwrap();
+    assert_eq!((mark.limit_bytes, mark.available_bytes), (1000, 450));
+    assert!(mark.file.ends_with("sys/fs/cgroup/a/memory.high"));
+    assert_eq!(memory(fixture.root()).unwrap().unwrap().limit_bytes, 2000);
+    files(&fixture, "sys/fs/cgroup/a/b", &[("memory.high", "300"), ("memory.current", "40")]);
+    let mark = high(&fixture).unwrap();
+    assert_eq!((mark.limit_bytes, mark.available_bytes), (300, 260));
+    fixture.file("sys/fs/cgroup/a/b/memory.high", "much\n");
+    let error = memory_high(fixture.root()).unwrap_err().to_string();
+    assert!(error.contains("a/b/memory.high") && error.contains("much"), "{error}");
+
+    let fixture = v1();
+    let group = [("memory.high", "9"), ("memory.usage_in_bytes", "5")];
+    files(&fixture, "sys/fs/cgroup/memory", &group);
+    assert_eq!(high(&fixture), None);
+}
+
+#[test]
+fn file_pages_of_a_group_do_not_wrap() {
+    let fixture = v2();
+    let most = u64::MAX;
+    let stat = format!("active_file {most}\ninactive_file {most}\ninactive_file {most}");
+    let group = [("memory.max", "1000"), ("memory.current", "700"), ("memory.stat", &stat[..])];
+    files(&fixture, "sys/fs/cgroup/a", &group);
+    assert_eq!(memory(fixture.root()).unwrap().unwrap().available_bytes, 1000);
+}
+
+/// Blanks, tabs, ends of lines and backslashes in a path stand in mountinfo as octal numbers, and
+/// in the group of the process as they are.
+#[test]
+fn names_that_mountinfo_escapes() {
+    let fixture = v2();
+    let line = r"30 23 0:26 /my\040pod\134040 /mnt/a\040b\011c\134012 rw - cgroup2 cgroup2 rw";
+    fixture.file("proc/self/mountinfo", &format!("{line}\n"));
+    fixture.file("proc/self/cgroup", "0::/my pod\\040/x y\n");
+    let group = [("memory.max", "70"), ("memory.current", "0")];
+    files(&fixture, "mnt/a b\tc\\012/x y", &group);
+    let limit = memory(fixture.root()).unwrap().unwrap();
+    assert_eq!(limit.limit_bytes, 70);
+    assert!(limit.file.ends_with("mnt/a b\tc\\012/x y/memory.max"), "{:?}", limit.file);
+    assert_eq!(unescape(r"\134\012\134134"), Path::new("\\\n\\134"));
+}

@@ -63,8 +63,19 @@ fn nodes_and_cpus() {
     fixture.expect(&[], "node", Good, &["only CPUs 4-5 allowed"]);
     status("0-3", "0");
     fixture.expect(&[], "node", Good, &["closed to this process"]);
+    let memory = "MemTotal: 1 kB\nMemFree: 1 kB\nMemAvailable: 134217728 kB\n";
+    fixture.file("proc/meminfo", memory);
     status("0-3", "1");
-    fixture.expect(&[], "nodes", Bad, &["no node has both", "AllowedMemoryNodes="]);
+    fixture.expect(&[], "nodes", Warn, &["no node has both", "AllowedMemoryNodes="]);
+    let strict = [("BERTH_NUMA", "strict")];
+    fixture.expect(&strict, "nodes", Bad, &["no node has both", "AllowedMemoryNodes="]);
+    // What is only a warning can be planned; what is an error cannot.
+    let planned = fixture.checks(&[("BERTH_NUMA", "auto")], &["window-2k"]);
+    assert!(planned.iter().all(|check| check.name != "plan" || check.status < Bad), "{planned:?}");
+    status("", "0-1");
+    fixture.expect(&[], "nodes", Bad, &["none has CPUs"]);
+    status("0-7", "");
+    fixture.expect(&[], "nodes", Bad, &["none has memory"]);
 
     fixture.file("sys/devices/system/cpu/cpu3/cpufreq/scaling_governor", "powersave\n");
     status("0-7", "0-1");
@@ -124,6 +135,20 @@ fn limits_of_the_process() {
     fixture.expect(&[("BERTH_LOCK", "off")], "locked memory", Good, &["64 KiB"]);
     limit("0");
     fixture.expect(&[("BERTH_LOCK", "strict")], "locked memory", Bad, &["at most 0 bytes"]);
+    // A plan tells how much is wanted.
+    for (mode, least) in [("auto", Warn), ("strict", Bad)] {
+        let settings =
+            [("BERTH_CIRCUITS", "window-2k"), ("BERTH_LOCK", mode), ("BERTH_HUGEPAGES", "off")];
+        limit("1048576");
+        let texts = ["at most 1 MiB, and the plan has", "in ordinary pages", "LimitMEMLOCK="];
+        fixture.expect(&settings, "locked memory", least, &texts);
+        fixture.expect(&settings, "plan", Good, &["window-2k: "]);
+        limit("68719476736");
+        fixture.expect(&settings, "locked memory", Good, &["at most 64 GiB; the plan locks"]);
+        limit("0");
+        let pages = [settings[0], settings[1], ("BERTH_HUGEPAGES", "2M")];
+        fixture.expect(&pages, "locked memory", Good, &["the plan locks 0 bytes"]);
+    }
     limit("137438953472");
     fixture.expect(&[("BERTH_LOCK", "strict")], "locked memory", Good, &["at most 128 GiB"]);
 
